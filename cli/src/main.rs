@@ -1,0 +1,2 @@
+//! The `rcc` command.
+fn main() {}

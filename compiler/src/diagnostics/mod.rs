@@ -1,0 +1,40 @@
+//! All wording: stage errors (plain data) to diagnostics, and diagnostics to text.
+//!
+//! In: the error data of `grammar`, `check`, `elaborate`, `graph`, `lower`. Out: [`Diagnostic`]s; `render` draws them.
+//! House style: the title is a lower-case fragment that stands alone; the primary label says what is wrong here;
+//! secondary labels name the cause elsewhere; values are shown (`r = 7`, `n = 8`); one help, an action.
+
+use grammar::span::Span;
+
+/// What the user is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// Stable code, `coll::snake_case`; `rcc explain CODE` tells more.
+    pub code: &'static str,
+    /// Error or warning.
+    pub severity: Severity,
+    /// A lower-case fragment that stands alone.
+    pub title: String,
+    /// The primary label first.
+    pub labels: Vec<Label>,
+    /// What to do.
+    pub help: Option<String>,
+}
+
+/// How bad it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Severity {
+    /// Nothing is produced.
+    Error,
+    /// Something is produced; it may not be what was meant.
+    Warning,
+}
+
+/// Text under a piece of source; under 50 columns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Label {
+    /// What is underlined.
+    pub span: Span,
+    /// What is said; may be empty.
+    pub text: String,
+}

@@ -1,0 +1,9 @@
+//! From a syntax tree to a proved plan. Pure: no IO, no clock, no environment.
+//!
+//! In: `grammar::ast::File`s (the user's and the standard library's) and a world shape. Out: a
+//! `plan::VerifiedPlan`, or diagnostics. `pipeline` names every pass on one screen.
+
+pub mod diagnostics;
+pub mod limits;
+pub mod source;
+pub mod trace;

@@ -1,0 +1,30 @@
+//! Limits on what a program may ask for; each is checked before memory is taken.
+//!
+//! In: `--limit NAME=N`. Out: read by `elaborate`, `graph` and `lower`. `docs/language.md` states the defaults.
+
+/// How much a program may ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Moves of a trace.
+    pub moves: u64,
+    /// Loop turns and expression nodes evaluated, in thousands of nodes.
+    pub turns: u64,
+    /// Places: ranks × blocks × cells over all buffers.
+    pub places: u64,
+    /// Bytes of one source file.
+    pub source_bytes: u64,
+    /// Nesting of brackets, statements and expressions.
+    pub nesting: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            moves: 20_000_000,
+            turns: 200_000_000,
+            places: 64_000_000,
+            source_bytes: 4 << 20,
+            nesting: 200,
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! The contract between rcc's compiler and its executors: per-rank step programs, what they mean, what is checked.
+//!
+//! In: a [`plan::Plan`], from the compiler or from a file. Out: a `VerifiedPlan`, its meaning (`interpret`), its
+//! layout in bytes for given counts (`layout`). Depends on nothing else of rcc, so that a plan can be judged by
+//! code that shares nothing with what made it.
+
+pub mod collective;
+pub mod ids;
+pub mod plan;
+pub mod values;

@@ -1,0 +1,2 @@
+//! Builds, tests and checks rcc.
+fn main() {}
