@@ -4,6 +4,7 @@
 //! `plan::VerifiedPlan`, or diagnostics. `pipeline` names every pass on one screen.
 
 pub mod diagnostics;
+pub mod graph;
 pub mod limits;
 pub mod source;
 pub mod trace;

@@ -5,6 +5,7 @@
 //! code that shares nothing with what made it.
 
 pub mod collective;
+pub mod dtype;
 pub mod ids;
 pub mod plan;
 pub mod values;
