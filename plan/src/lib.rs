@@ -4,8 +4,10 @@
 //! layout in bytes for given counts (`layout`). Depends on nothing else of rcc, so that a plan can be judged by
 //! code that shares nothing with what made it.
 
+pub mod builder;
 pub mod collective;
 pub mod dtype;
 pub mod ids;
+pub mod layout;
 pub mod plan;
 pub mod values;

@@ -274,6 +274,33 @@ pub struct SourceSpan {
     pub parent: Option<SpanId>,
 }
 
+/// The three parts of a block's program. Messages and waits never cross from one to an earlier one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Section {
+    /// Run once, first.
+    Prologue,
+    /// Run for each slice.
+    Body,
+    /// Run once, last.
+    Epilogue,
+}
+
+impl Section {
+    /// All of them, in the order they run.
+    pub const ALL: [Section; 3] = [Section::Prologue, Section::Body, Section::Epilogue];
+}
+
+impl Block {
+    /// The steps of a section.
+    pub fn section(&self, section: Section) -> Range<u32> {
+        match section {
+            Section::Prologue => self.prologue.clone(),
+            Section::Body => self.body.clone(),
+            Section::Epilogue => self.epilogue.clone(),
+        }
+    }
+}
+
 impl Plan {
     /// The sources of a step, in the order they are folded.
     pub fn src(&self, step: &Step) -> &[Operand] {
