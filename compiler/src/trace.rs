@@ -169,10 +169,23 @@ pub struct Bindings(pub Vec<(String, i64)>);
 /// Chosen values of an algorithm's parameters.
 pub type Params = BTreeMap<String, i64>;
 
+impl Place {
+    /// The cell `i` further on.
+    #[must_use]
+    pub fn plus(self, i: u32) -> Place {
+        Place { cell: self.cell + i, ..self }
+    }
+}
+
 impl Trace {
     /// The sources of a move.
     pub fn sources(&self, mv: &Move) -> &[Place] {
         &self.sources[mv.first_source as usize..][..mv.source_count as usize]
+    }
+
+    /// Where a move comes from.
+    pub fn origin(&self, mv: MoveId) -> &Origin {
+        &self.origins[self.moves[mv.0 as usize].origin.0 as usize]
     }
 
     /// The buffer that a place names.

@@ -5,8 +5,15 @@
 //! and every read names the version it sees (inside a `step`: the one before the step). Dependences are then facts
 //! about versions, and a symbolic value per version is all the proof needs.
 
+mod build;
+mod fault;
+mod places;
+
 use plan::values::{ValueId, Values};
 
+pub use self::build::{adds, arity, build};
+pub use self::fault::{Broken, Counted, Fault, FaultKind, Holds};
+pub use self::places::PlaceTable;
 use crate::trace::MoveId;
 
 /// Index of a [`Version`].
@@ -33,12 +40,15 @@ pub struct ChunkGraph {
     pub places: PlaceTable,
     /// All versions: entry values first, then in the order written.
     pub versions: Vec<Version>,
-    /// Of each move: the version of its first cell; its other cells follow.
+    /// How many of `versions` are entry values. They are sorted by place; the value of entry version i is ValueId(i).
+    pub entries: u32,
+    /// Of each move: the version of its first cell; its other cells follow. A cell copied onto itself (through a
+    /// binding or the overlap of a form) makes a version that never becomes the last one of its place.
     pub written: Vec<VersionId>,
     /// Of each move: where its reads start in `reads`.
     pub first_read: Vec<u32>,
-    /// For each move, for each of its cells: the versions it reads, in the order folded (combine: the destination's
-    /// old version, then the source).
+    /// For each move, for each of its cells: the versions it reads, in the order folded (combine and signal: the
+    /// destination's old version, then the source). [`arity`] says how many for each cell.
     pub reads: Vec<VersionId>,
     /// The last version of each place.
     pub last: Vec<Option<VersionId>>,
@@ -55,6 +65,25 @@ pub struct Version {
     pub writer: Option<MoveId>,
 }
 
-/// Dense numbering of cells: `base(buffer, rank) + cell`. Under [`Form::Same`] overlapping cells share an index.
-#[derive(Debug)]
-pub struct PlaceTable;
+impl ChunkGraph {
+    /// The version that cell `i` of a move writes.
+    pub fn written(&self, mv: MoveId, i: u32) -> VersionId {
+        VersionId(self.written[mv.0 as usize].0 + i)
+    }
+
+    /// The versions that cell `i` of a move reads, in the order folded; `arity` is the move's [`arity`].
+    pub fn read(&self, mv: MoveId, i: u32, arity: u32) -> &[VersionId] {
+        &self.reads[(self.first_read[mv.0 as usize] + i * arity) as usize..][..arity as usize]
+    }
+
+    /// A version.
+    pub fn version(&self, version: VersionId) -> &Version {
+        &self.versions[version.0 as usize]
+    }
+
+    /// The entry version of a place, if it has one.
+    pub fn entry(&self, place: u32) -> Option<VersionId> {
+        let entries = &self.versions[..self.entries as usize];
+        entries.binary_search_by_key(&place, |v| v.place).ok().map(|i| VersionId(i as u32))
+    }
+}

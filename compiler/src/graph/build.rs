@@ -1,0 +1,327 @@
+//! From moves to versions, with what each version holds.
+//!
+//! In: a trace whose places exist. Out: the graph, or every fault that makes the program meaningless. The one hard
+//! idea: a move alone and the moves of a `step` are the same thing, a group. All sources of a group are read first,
+//! then its moves write in order; a `+=` finds its destination as the group has left it so far. After a fault the
+//! walk goes on with a poison value, which makes no further fault.
+
+use std::ops::Range;
+
+use grammar::span::Span;
+use plan::collective::BlockRef;
+use plan::ids::{BufferId, RankId};
+use plan::values::{ValueId, Values};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::fault::{Counted, Fault, FaultKind};
+use super::places::PlaceTable;
+use super::{ChunkGraph, Form, Version, VersionId};
+use crate::trace::{BufferKind, Move, MoveId, MoveKind, Place, Trace};
+
+/// How many faults are reported at most.
+const FAULTS: usize = 20;
+
+/// Stands for "nothing was written there" while a faulty trace is walked to its end.
+const NOTHING: VersionId = VersionId(u32::MAX);
+
+/// Follows the moves of a trace.
+pub fn build(trace: &Trace, form: Form) -> Result<ChunkGraph, Vec<Fault>> {
+    let too_large = |count, what| {
+        let kind = FaultKind::TooLarge { count, what };
+        vec![Fault { form, kind, others: 0 }]
+    };
+    let places = PlaceTable::new(trace, form).map_err(|count| too_large(count, Counted::Places))?;
+    let (writes, reads) = trace.moves.iter().fold((0u64, 0u64), |(writes, reads), mv| {
+        (writes + u64::from(mv.width), reads + u64::from(mv.width) * u64::from(arity(trace, mv)))
+    });
+    let most = (places.len() as u64 + writes).max(reads);
+    if most >= u64::from(NOTHING.0) {
+        return Err(too_large(most, Counted::CellMoves));
+    }
+    let mut builder = Builder {
+        trace,
+        faults: Faults::new(form),
+        graph: ChunkGraph {
+            form,
+            values: Values::default(),
+            last: vec![None; places.len()],
+            places,
+            versions: Vec::with_capacity(writes as usize),
+            entries: 0,
+            written: Vec::with_capacity(trace.moves.len()),
+            first_read: Vec::with_capacity(trace.moves.len()),
+            reads: Vec::with_capacity(reads as usize),
+        },
+        poison: None,
+        operands: Vec::new(),
+    };
+    builder.entry_values();
+    let mut start = 0;
+    while start < trace.moves.len() {
+        let end = group_end(&trace.moves, start);
+        builder.group(start..end);
+        start = end;
+    }
+    match builder.faults.list {
+        faults if faults.is_empty() => Ok(builder.graph),
+        faults => Err(faults),
+    }
+}
+
+/// How many versions each cell of a move reads: the destination counts if it is the left operand.
+pub fn arity(trace: &Trace, mv: &Move) -> u32 {
+    mv.source_count + u32::from(adds(trace, mv))
+}
+
+/// Whether the destination's old version is an operand: `+=`, and every signal (it is a union).
+pub fn adds(trace: &Trace, mv: &Move) -> bool {
+    mv.kind == MoveKind::Combine || trace.buffer(mv.to).kind == BufferKind::Signal
+}
+
+/// One past the last move that reads and writes together with move `start`.
+fn group_end(moves: &[Move], start: usize) -> usize {
+    match moves[start].step {
+        0 => start + 1,
+        step => start + moves[start..].iter().take_while(|mv| mv.step == step).count(),
+    }
+}
+
+struct Builder<'a> {
+    trace: &'a Trace,
+    graph: ChunkGraph,
+    faults: Faults,
+    /// Made when first needed.
+    poison: Option<ValueId>,
+    /// Values of the cell at hand, kept to save allocations.
+    operands: Vec<ValueId>,
+}
+
+impl Builder<'_> {
+    /// Entry versions, in the order of place indices; value i is version i's.
+    fn entry_values(&mut self) {
+        let trace = self.trace;
+        let named = named_blocks(trace);
+        for (b, buffer) in trace.buffers.iter().enumerate() {
+            for r in 0..trace.ranks {
+                let (buffer_id, rank) = (BufferId::new(b), RankId(r));
+                if buffer.kind == BufferKind::Signal {
+                    self.entry(Place { buffer: buffer_id, rank, cell: 0 });
+                    continue;
+                }
+                for block in 0..if buffer.at.holds(rank) { buffer.blocks } else { 0 } {
+                    let has = match buffer.kind {
+                        BufferKind::In => true,
+                        BufferKind::Inout => named.contains(&BlockRef { buffer: buffer_id, rank, block }),
+                        _ => false,
+                    };
+                    for i in 0..if has { trace.cells } else { 0 } {
+                        self.entry(Place { buffer: buffer_id, rank, cell: block * trace.cells + i });
+                    }
+                }
+            }
+        }
+        self.graph.entries = self.graph.versions.len() as u32;
+    }
+
+    fn entry(&mut self, place: Place) {
+        let index = self.graph.places.index(place);
+        if self.graph.last[index as usize].is_none() {
+            let value = self.graph.values.leaf(index, place.cell % self.trace.cells);
+            self.write(index, value, None);
+        }
+    }
+
+    fn group(&mut self, moves: Range<usize>) {
+        for m in moves.clone() {
+            self.read_sources(m);
+        }
+        for m in moves.clone() {
+            self.write_cells(m, moves.start);
+        }
+    }
+
+    fn read_sources(&mut self, m: usize) {
+        let (trace, graph) = (self.trace, &mut self.graph);
+        let mv = &trace.moves[m];
+        graph.first_read.push(graph.reads.len() as u32);
+        for i in 0..mv.width {
+            if adds(trace, mv) {
+                graph.reads.push(NOTHING);
+            }
+            for &source in trace.sources(mv) {
+                let place = source.plus(i);
+                let version = graph.last[graph.places.index(place) as usize];
+                graph.reads.push(version.unwrap_or(NOTHING));
+                if version.is_none() {
+                    self.faults.note(trace, FaultKind::NothingWritten { mv: MoveId(m as u32), place });
+                }
+            }
+        }
+    }
+
+    fn write_cells(&mut self, m: usize, group: usize) {
+        let trace = self.trace;
+        let (mv, id) = (&trace.moves[m], MoveId(m as u32));
+        let kind = trace.buffer(mv.to).kind;
+        let arity = arity(trace, mv) as usize;
+        self.graph.written.push(VersionId(self.graph.versions.len() as u32));
+        if kind == BufferKind::In {
+            self.faults.note(trace, FaultKind::InWritten { mv: id, place: mv.to });
+        }
+        for i in 0..mv.width {
+            let to = mv.to.plus(i);
+            let index = self.graph.places.index(to);
+            let first = self.graph.first_read[m] as usize + i as usize * arity;
+            let before = self.graph.last[index as usize];
+            if adds(trace, mv) {
+                self.graph.reads[first] = before.unwrap_or(NOTHING);
+                if before.is_none() {
+                    self.faults.note(trace, FaultKind::CombineIntoNothing { mv: id, place: to });
+                }
+            } else if self.copies_itself(mv, i, index) {
+                let value = self.value(self.graph.reads[first]);
+                self.graph.versions.push(Version { place: index, value, writer: Some(id) });
+                continue;
+            }
+            if trace.moves[group].step != 0 {
+                self.check_conflict(id, to, before, group);
+            }
+            let value = self.combined(id, i, first..first + arity);
+            if matches!(kind, BufferKind::Out | BufferKind::Inout | BufferKind::In) {
+                self.check_position(id, i, value);
+            }
+            self.write(index, value, Some(id));
+        }
+    }
+
+    /// A copy to itself, through a binding or a form's overlap: it does nothing.
+    fn copies_itself(&self, mv: &Move, i: u32, index: u32) -> bool {
+        matches!(mv.kind, MoveKind::Copy | MoveKind::Multicast)
+            && self.graph.places.index(self.trace.sources(mv)[0].plus(i)) == index
+    }
+
+    /// What cell `i` of a move leaves behind.
+    fn combined(&mut self, id: MoveId, i: u32, reads: Range<usize>) -> ValueId {
+        let mut operands = std::mem::take(&mut self.operands);
+        operands.clear();
+        for r in reads.clone() {
+            operands.push(self.value(self.graph.reads[r]));
+        }
+        let poisoned = operands.iter().copied().find(|&v| Some(v) == self.poison);
+        let value = if let Some(poison) = poisoned {
+            poison
+        } else if let Some(odd) = self.odd_class(&operands) {
+            self.unequal(id, i, odd, &operands);
+            self.poison()
+        } else {
+            match self.graph.values.fold(&operands, false) {
+                Some(value) => value,
+                None => self.poison(),
+            }
+        };
+        self.operands = operands;
+        value
+    }
+
+    /// The first operand of another class than the first.
+    fn odd_class(&self, operands: &[ValueId]) -> Option<usize> {
+        let values = &self.graph.values;
+        let first = values.class(*operands.first()?);
+        operands.iter().position(|&v| values.class(v) != first)
+    }
+}
+
+impl Builder<'_> {
+    fn check_conflict(&mut self, id: MoveId, to: Place, before: Option<VersionId>, group: usize) {
+        let trace = self.trace;
+        let writer = before.and_then(|v| self.graph.versions[v.0 as usize].writer);
+        let Some(first) = writer.filter(|w| w.0 as usize >= group && *w != id) else { return };
+        if !(adds(trace, &trace.moves[first.0 as usize]) && adds(trace, &trace.moves[id.0 as usize])) {
+            self.faults.note(trace, FaultKind::ConflictingWrites { first, second: id, place: to });
+        }
+    }
+
+    /// The caller's buffers take only pieces of their own position in a block.
+    fn check_position(&mut self, id: MoveId, i: u32, value: ValueId) {
+        let trace = self.trace;
+        let mv = &trace.moves[id.0 as usize];
+        let place = mv.to.plus(i);
+        let position = self.graph.values.class(value);
+        if Some(value) != self.poison && position != place.cell % trace.cells {
+            let source = trace.sources(mv)[0].plus(i);
+            self.faults.note(trace, FaultKind::WrongPosition { mv: id, place, source, position });
+        }
+    }
+
+    fn unequal(&mut self, id: MoveId, i: u32, odd: usize, operands: &[ValueId]) {
+        let trace = self.trace;
+        let mv = &trace.moves[id.0 as usize];
+        let place = |operand: usize| match (adds(trace, mv), operand) {
+            (true, 0) => mv.to.plus(i),
+            (adds, _) => trace.sources(mv)[operand - usize::from(adds)].plus(i),
+        };
+        let class = |operand: usize| self.graph.values.class(operands[operand]);
+        let kind = FaultKind::UnequalPieces {
+            mv: id,
+            left: place(0),
+            left_position: class(0),
+            right: place(odd),
+            right_position: class(odd),
+        };
+        self.faults.note(trace, kind);
+    }
+
+    fn value(&mut self, version: VersionId) -> ValueId {
+        match version {
+            NOTHING => self.poison(),
+            VersionId(v) => self.graph.versions[v as usize].value,
+        }
+    }
+
+    fn poison(&mut self) -> ValueId {
+        let values = &mut self.graph.values;
+        *self.poison.get_or_insert_with(|| values.leaf(u32::MAX, u32::MAX))
+    }
+
+    fn write(&mut self, place: u32, value: ValueId, writer: Option<MoveId>) {
+        self.graph.last[place as usize] = Some(VersionId(self.graph.versions.len() as u32));
+        self.graph.versions.push(Version { place, value, writer });
+    }
+}
+
+/// Blocks of `inout` buffers that some right-hand side of the promise names.
+fn named_blocks(trace: &Trace) -> FxHashSet<BlockRef> {
+    let is_inout = |b: &&BlockRef| trace.buffers[b.buffer.index()].kind == BufferKind::Inout;
+    trace.promise.lists.iter().flatten().filter(is_inout).copied().collect()
+}
+
+/// The faults so far; those of one kind from one line are one fault.
+struct Faults {
+    form: Form,
+    list: Vec<Fault>,
+    /// Where a fault of this kind from this text stands in `list`, and the move noted last.
+    known: FxHashMap<(Span, &'static str), (usize, MoveId)>,
+}
+
+impl Faults {
+    fn new(form: Form) -> Faults {
+        Faults { form, list: Vec::new(), known: FxHashMap::default() }
+    }
+
+    fn note(&mut self, trace: &Trace, kind: FaultKind) {
+        let Some(mv) = kind.blamed() else { return };
+        let key = (trace.origin(mv).span, kind.code());
+        match self.known.get_mut(&key) {
+            Some((_, last)) if *last == mv => {}
+            Some((at, last)) => {
+                *last = mv;
+                self.list[*at].others += 1;
+            }
+            None if self.list.len() < FAULTS => {
+                self.known.insert(key, (self.list.len(), mv));
+                self.list.push(Fault { form: self.form, kind, others: 0 });
+            }
+            None => {}
+        }
+    }
+}
