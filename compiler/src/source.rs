@@ -22,6 +22,19 @@ pub struct Sources {
     files: Vec<SourceFile>,
 }
 
+impl SourceFile {
+    /// The line (from 0) that a byte stands on.
+    pub fn line_of(&self, byte: usize) -> usize {
+        self.lines.partition_point(|&start| start as usize <= byte).max(1) - 1
+    }
+
+    /// The bytes of a line (from 0), its line feed included; empty past the last one.
+    pub fn line_range(&self, line: usize) -> std::ops::Range<usize> {
+        let at = |line: usize| self.lines.get(line).map_or(self.text.len(), |&start| start as usize);
+        at(line)..at(line + 1)
+    }
+}
+
 impl Sources {
     /// Adds a text and gives it its id.
     pub fn add(&mut self, name: impl Into<String>, text: impl Into<String>) -> FileId {

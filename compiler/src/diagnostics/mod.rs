@@ -4,6 +4,9 @@
 //! House style: the title is a lower-case fragment that stands alone; the primary label says what is wrong here;
 //! secondary labels name the cause elsewhere; values are shown (`r = 7`, `n = 8`); one help, an action.
 
+pub mod explain;
+pub mod render;
+
 use grammar::span::Span;
 
 /// What the user is told.
@@ -37,4 +40,30 @@ pub struct Label {
     pub span: Span,
     /// What is said; may be empty.
     pub text: String,
+}
+
+impl Diagnostic {
+    /// An error without labels yet.
+    pub fn error(code: &'static str, title: impl Into<String>) -> Diagnostic {
+        Diagnostic { code, severity: Severity::Error, title: title.into(), labels: Vec::new(), help: None }
+    }
+
+    /// A warning without labels yet.
+    pub fn warning(code: &'static str, title: impl Into<String>) -> Diagnostic {
+        Diagnostic { severity: Severity::Warning, ..Diagnostic::error(code, title) }
+    }
+
+    /// With one more label; the first is the primary one.
+    #[must_use]
+    pub fn label(mut self, span: Span, text: impl Into<String>) -> Diagnostic {
+        self.labels.push(Label { span, text: text.into() });
+        self
+    }
+
+    /// With what to do.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Diagnostic {
+        self.help = Some(help.into());
+        self
+    }
 }
