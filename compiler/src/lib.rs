@@ -6,5 +6,6 @@
 pub mod diagnostics;
 pub mod graph;
 pub mod limits;
+pub mod lower;
 pub mod source;
 pub mod trace;

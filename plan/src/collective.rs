@@ -39,3 +39,12 @@ pub struct BlockRef {
     /// The block.
     pub block: u32,
 }
+
+impl Promise {
+    /// How many operands each promised reduction of two or more has, if that is one number: what avg divides by.
+    pub fn reduced_operands(&self) -> Option<u32> {
+        let mut sizes = self.clauses.iter().map(|c| self.lists[c.list as usize].len()).filter(|&len| len > 1);
+        let first = sizes.next()?;
+        sizes.all(|size| size == first).then_some(first as u32)
+    }
+}

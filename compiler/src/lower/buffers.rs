@@ -1,0 +1,158 @@
+//! Memory of the plan: which plan buffer stands for which trace buffer, what overlaps, what is promised.
+//!
+//! In: the trace. Out: [`Memory`]. The one hard idea: an `inout` buffer is two buffers of the plan, its entry side
+//! (`Send`: version 0, for all readers, for ever) and its exit side (`Recv`: every later version). Out of place they
+//! are two memories, in place one; the same steps serve both. All scratch becomes one buffer, numbered by use.
+
+use std::collections::BTreeSet;
+
+use plan::collective::{BlockRef, Promise};
+use plan::ids::{BufferId, RankId};
+use plan::plan::{Buffer, Forms, Overlap, Presence, Role};
+use plan::values::ValueId;
+
+use crate::graph::{ChunkGraph, VersionId, arity};
+use crate::trace::{BufferKind, MoveId, MoveKind, Place, Trace};
+
+/// The memory of a plan.
+pub(super) struct Memory {
+    pub(super) buffers: Vec<Buffer>,
+    pub(super) overlaps: Vec<Overlap>,
+    pub(super) forms: Forms,
+    pub(super) promise: Promise,
+    /// By trace buffer: the plan buffer that holds entry values.
+    pub(super) entry: Vec<Option<BufferId>>,
+    /// By trace buffer: the plan buffer that is written.
+    pub(super) exit: Vec<Option<BufferId>>,
+    /// The one scratch buffer.
+    pub(super) scratch: BufferId,
+}
+
+/// Values at which a promised reduction is complete.
+pub(super) struct Finished {
+    complete: Vec<bool>,
+    pub(super) serves_post: bool,
+}
+
+impl Finished {
+    /// Whether the step that makes this value applies the operator's outer part.
+    pub(super) fn needs_post(&self, value: ValueId) -> bool {
+        self.serves_post && self.complete[value.0 as usize]
+    }
+}
+
+/// Gives each trace buffer its place in the plan.
+pub(super) fn assign(trace: &Trace) -> Memory {
+    let mut buffers = Vec::new();
+    let mut entry = Vec::new();
+    let mut exit = Vec::new();
+    for (index, buffer) in trace.buffers.iter().enumerate() {
+        let mut add = |role, at| {
+            buffers.push(Buffer { name: buffer.name.clone(), role, blocks: buffer.blocks, at });
+            Some(BufferId::new(buffers.len() - 1))
+        };
+        let (send, recv) = match buffer.kind {
+            BufferKind::In => (add(Role::Send, buffer.at), None),
+            BufferKind::Out => (None, add(Role::Recv, buffer.at)),
+            BufferKind::Inout => {
+                let read = entry_presence(trace, BufferId::new(index), buffer.at);
+                (add(Role::Send, read), add(Role::Recv, buffer.at))
+            }
+            BufferKind::Scratch | BufferKind::Signal => (None, None),
+        };
+        entry.push(send);
+        exit.push(recv);
+    }
+    let scratch = BufferId::new(buffers.len());
+    buffers.push(Buffer { name: "scratch".to_string(), role: Role::Scratch, blocks: 0, at: Presence::All });
+
+    let overlaps = overlaps(trace, &buffers, &entry, &exit);
+    let forms = Forms { disjoint: true, same: !overlaps.is_empty() };
+    let promise = promise(trace, &entry, &exit);
+    Memory { buffers, overlaps, forms, promise, entry, exit, scratch }
+}
+
+/// Where the entry side of an `inout` buffer exists: the ranks that some right-hand side names.
+fn entry_presence(trace: &Trace, buffer: BufferId, at: Presence) -> Presence {
+    let operands = trace.promise.lists.iter().flatten().filter(|operand| operand.buffer == buffer);
+    let ranks: BTreeSet<RankId> = operands.map(|operand| operand.rank).collect();
+    match (ranks.len(), ranks.first()) {
+        (1, Some(&only)) if trace.ranks > 1 => Presence::One(only),
+        _ => at,
+    }
+}
+
+fn overlaps(
+    trace: &Trace,
+    buffers: &[Buffer],
+    entry: &[Option<BufferId>],
+    exit: &[Option<BufferId>],
+) -> Vec<Overlap> {
+    let mut overlaps = Vec::new();
+    for (buffer, (send, recv)) in trace.buffers.iter().zip(entry.iter().zip(exit)) {
+        let (&Some(left), &Some(right)) = (send, recv) else { continue };
+        for rank in (0..trace.ranks).map(RankId) {
+            if buffers[left.index()].at.holds(rank) && buffers[right.index()].at.holds(rank) {
+                let cells = buffer.blocks * trace.cells;
+                overlaps.push(Overlap { rank, left, left_cell: 0, right, right_cell: 0, cells });
+            }
+        }
+    }
+    for form in &trace.inplace {
+        if let (Some(left), Some(right)) = (entry[form.left.index()], exit[form.right.index()]) {
+            let (left_cell, right_cell, cells) = (form.left_cell, form.right_cell, form.cells);
+            overlaps.push(Overlap { rank: form.rank, left, left_cell, right, right_cell, cells });
+        }
+    }
+    overlaps
+}
+
+fn promise(trace: &Trace, entry: &[Option<BufferId>], exit: &[Option<BufferId>]) -> Promise {
+    let rename = |block: &BlockRef, side: &[Option<BufferId>]| BlockRef {
+        buffer: side[block.buffer.index()].unwrap_or(block.buffer),
+        ..*block
+    };
+    let mut promise = trace.promise.clone();
+    for clause in &mut promise.clauses {
+        clause.place = rename(&clause.place, exit);
+    }
+    for operand in promise.lists.iter_mut().flatten() {
+        *operand = rename(operand, entry);
+    }
+    promise
+}
+
+/// Finds the values that complete a promised reduction of two or more operands. If one of them is also combined
+/// further (a prefix sum, say), no step could carry the outer part for one use and not for the other, and operators
+/// with an outer part are not served; nor are they where reductions of different sizes are promised.
+pub(super) fn finished_values(trace: &Trace, graph: &ChunkGraph) -> Finished {
+    let mut complete = vec![false; graph.values.len()];
+    let mut any = false;
+    for clause in &trace.promise.clauses {
+        if trace.promise.lists[clause.list as usize].len() < 2 {
+            continue;
+        }
+        for place in block_cells(clause.place, trace) {
+            if let Some(version) = graph.last[graph.places.index(place) as usize] {
+                complete[graph.version(version).value.0 as usize] = true;
+                any = true;
+            }
+        }
+    }
+    let combined_again = || {
+        trace.moves.iter().enumerate().any(|(index, mv)| {
+            let folds = mv.kind == MoveKind::Combine || mv.source_count > 1;
+            let is_complete = |&read: &VersionId| complete[graph.version(read).value.0 as usize];
+            let arity = arity(trace, mv);
+            folds && (0..mv.width).any(|i| graph.read(MoveId(index as u32), i, arity).iter().any(is_complete))
+        })
+    };
+    let serves_post = !any || (trace.promise.reduced_operands().is_some() && !combined_again());
+    Finished { complete, serves_post }
+}
+
+/// The cells of one block.
+pub(super) fn block_cells(block: BlockRef, trace: &Trace) -> impl Iterator<Item = Place> {
+    let first = block.block * trace.cells;
+    (first..first + trace.cells).map(move |cell| Place { buffer: block.buffer, rank: block.rank, cell })
+}
