@@ -1,2 +1,57 @@
-//! Builds, tests and checks rcc.
-fn main() {}
+//! `cargo xtask`: builds, tests and checks rcc.
+//!
+//! In: a subcommand. Out: suites run one after the other, each with its time; the first failure does not stop the
+//! others, and the exit status is 0 only if all passed. Needs cargo and a C compiler; what else a suite needs it
+//! gets by itself, or it says by name why it cannot run here.
+
+#![allow(clippy::disallowed_methods, reason = "a tool that runs commands and times them")]
+
+mod suites;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(about = "Builds, tests and checks rcc")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Every suite that CI runs.
+    Test {
+        /// Full matrices and long random runs instead of a covering choice.
+        #[arg(long)]
+        full: bool,
+        /// Only the suites whose name contains this.
+        #[arg(long)]
+        only: Option<String>,
+    },
+    /// `test`, then licences, sources and bans of all dependencies (builds cargo-deny if it is not there).
+    Ci,
+    /// Only licences, sources and bans.
+    Deny,
+    /// Names of the suites.
+    List,
+}
+
+fn main() -> ExitCode {
+    match Arguments::parse().command {
+        Command::Test { full, only } => suites::run(&suites::tests(full), only.as_deref()),
+        Command::Ci => {
+            let mut all = suites::tests(false);
+            all.push(suites::deny());
+            suites::run(&all, None)
+        }
+        Command::Deny => suites::run(&[suites::deny()], None),
+        Command::List => {
+            for suite in suites::tests(false) {
+                println!("{:<14} {}", suite.name, suite.about);
+            }
+            ExitCode::SUCCESS
+        }
+    }
+}

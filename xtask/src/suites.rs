@@ -1,0 +1,127 @@
+//! The suites, by name, on one screen.
+//!
+//! In: whether to run full matrices. Out: a list of [`Suite`]s, each a function that fails with an error. To add a
+//! suite, add a line to `tests` and a function below.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use xshell::{Shell, cmd};
+
+type Outcome = Result<(), Box<dyn std::error::Error>>;
+
+/// A named group of checks.
+pub(crate) struct Suite {
+    /// Its name, for `--only`.
+    pub(crate) name: &'static str,
+    /// What it checks.
+    pub(crate) about: &'static str,
+    body: Box<dyn Fn(&Shell) -> Outcome>,
+}
+
+/// All suites of `xtask test`, in the order they run.
+pub(crate) fn tests(full: bool) -> Vec<Suite> {
+    vec![
+        suite("format", "rustfmt", |sh| ok(cmd!(sh, "cargo fmt --all --check").run())),
+        suite("lint", "clippy, warnings are errors", |sh| {
+            ok(cmd!(sh, "cargo clippy -q --workspace --all-targets -- -D warnings").run())
+        }),
+        suite("build", "the command and the tests' helpers, in release", |sh| {
+            ok(cmd!(sh, "cargo build -q --release --workspace --bins").run())
+        }),
+        suite("readme", "the README's first command", |sh| {
+            ok(cmd!(sh, "cargo run -q --release -- run examples/02_ring.coll -n 4 --bytes 16MiB").run())
+        }),
+        suite("unit", "every crate's own tests and the end-to-end tests", move |sh| unit(sh, full)),
+        suite("docs", "documentation builds without warnings; its examples run", docs),
+    ]
+}
+
+/// Licences, sources and bans.
+pub(crate) fn deny() -> Suite {
+    suite("deny", "licences, sources and bans of all dependencies", |sh| {
+        let tools = PathBuf::from("target/tools");
+        let tool = tools.join("bin/cargo-deny");
+        if !tool.exists() {
+            cmd!(sh, "cargo install -q cargo-deny --locked --root {tools}").run()?;
+        }
+        ok(cmd!(sh, "{tool} check bans licenses sources").run())
+    })
+}
+
+/// Runs suites, prints their times; success only if all passed.
+pub(crate) fn run(suites: &[Suite], only: Option<&str>) -> ExitCode {
+    let outcome = Shell::new().map_err(Into::into).and_then(|sh| {
+        sh.change_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+        run_all(&sh, suites, only)
+    });
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("xtask: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run_all(sh: &Shell, suites: &[Suite], only: Option<&str>) -> Result<bool, Box<dyn std::error::Error>> {
+    let chosen: Vec<&Suite> =
+        suites.iter().filter(|s| only.is_none_or(|part| s.name.contains(part))).collect();
+    if chosen.is_empty() {
+        let names: Vec<&str> = suites.iter().map(|s| s.name).collect();
+        return Err(format!(
+            "no suite's name contains `{}`; there are {}",
+            only.unwrap_or(""),
+            names.join(", ")
+        )
+        .into());
+    }
+    let mut results: Vec<(&str, Duration, Outcome)> = Vec::new();
+    for suite in chosen {
+        eprintln!("── {}: {}", suite.name, suite.about);
+        let start = Instant::now();
+        let outcome = (suite.body)(sh);
+        results.push((suite.name, start.elapsed(), outcome));
+    }
+    eprintln!();
+    let mut passed = true;
+    for (name, time, outcome) in &results {
+        let verdict = match outcome {
+            Ok(()) => "passed".to_string(),
+            Err(error) => format!("FAILED: {error}"),
+        };
+        passed &= outcome.is_ok();
+        eprintln!("{name:<10} {:>7.1} s  {verdict}", time.as_secs_f64());
+    }
+    Ok(passed)
+}
+
+fn unit(sh: &Shell, full: bool) -> Outcome {
+    let _full = sh.push_env("RCC_TEST_FULL", if full { "1" } else { "0" });
+    // nextest runs each test in a process of its own and all binaries at once; plain cargo does without.
+    if cmd!(sh, "cargo nextest --version").quiet().ignore_stderr().ignore_stdout().run().is_ok() {
+        ok(cmd!(
+            sh,
+            "cargo nextest run --workspace --no-fail-fast --status-level slow --final-status-level fail"
+        )
+        .run())
+    } else {
+        ok(cmd!(sh, "cargo test -q --workspace --no-fail-fast --all-targets").run())
+    }
+}
+
+fn docs(sh: &Shell) -> Outcome {
+    let _deny = sh.push_env("RUSTDOCFLAGS", "-D warnings");
+    cmd!(sh, "cargo doc -q --workspace --no-deps").run()?;
+    ok(cmd!(sh, "cargo test -q --workspace --doc").run())
+}
+
+fn suite(name: &'static str, about: &'static str, body: impl Fn(&Shell) -> Outcome + 'static) -> Suite {
+    Suite { name, about, body: Box::new(body) }
+}
+
+fn ok(result: xshell::Result<()>) -> Outcome {
+    result.map_err(Into::into)
+}
