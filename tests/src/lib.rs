@@ -1,1 +1,2 @@
-//! End-to-end tests.
+//! What the end-to-end tests share: an executor of `.coll` programs that is independent of the compiler, and the
+//! runner of golden files.
