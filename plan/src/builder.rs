@@ -6,8 +6,8 @@
 //! became. Nothing is judged here: a wrong plan is built as it is told, for `verify` to refuse.
 //!
 //! ```
-//! use plan::builder::{PlanBuilder, get, local, put};
-//! use plan::plan::Role;
+//! use rcc_plan::builder::{PlanBuilder, get, local, put};
+//! use rcc_plan::plan::Role;
 //!
 //! // broadcast from rank 0 to rank 1
 //! let mut p = PlanBuilder::new("pair", "broadcast", &[2]);

@@ -82,6 +82,38 @@ pub struct Forms {
     pub same: bool,
 }
 
+/// How the send and receive memory of a call lie to each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Form {
+    /// Apart (out of place).
+    Disjoint,
+    /// As `Plan::overlaps` says (in place).
+    Same,
+}
+
+impl Form {
+    /// Both.
+    pub const ALL: [Form; 2] = [Form::Disjoint, Form::Same];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Form::Disjoint => "disjoint",
+            Form::Same => "same",
+        }
+    }
+}
+
+impl Forms {
+    /// Whether `form` is among them.
+    pub fn serves(self, form: Form) -> bool {
+        match form {
+            Form::Disjoint => self.disjoint,
+            Form::Same => self.same,
+        }
+    }
+}
+
 /// What has been proved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ProofStatus {
