@@ -13,6 +13,9 @@ pub struct File {
     pub items: Vec<Item>,
     /// All `//` comments that are not `///` documentation, in order of position (for `print`).
     pub comments: Vec<Comment>,
+    /// The byte offset of the first byte of each line but the first: where the writer broke lines, so that `print`
+    /// can keep blank lines and one-line blocks.
+    pub lines: Vec<u32>,
 }
 
 /// A `// …` comment.

@@ -6,6 +6,7 @@
 
 pub mod explain;
 pub mod render;
+pub mod syntax;
 
 use grammar::span::Span;
 
