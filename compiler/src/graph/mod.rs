@@ -8,13 +8,17 @@
 mod build;
 mod fault;
 mod places;
+mod promise;
+mod waste;
 
 use plan::values::{ValueId, Values};
 
 pub use self::build::{adds, arity, build};
 pub use self::fault::{Broken, Counted, Fault, FaultKind, Holds};
 pub use self::places::PlaceTable;
-use crate::trace::MoveId;
+pub use self::promise::{Proof, promise};
+pub use self::waste::{Warning, WarningKind};
+use crate::trace::{MoveId, MoveKind, Trace};
 
 /// Index of a [`Version`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -85,5 +89,13 @@ impl ChunkGraph {
     pub fn entry(&self, place: u32) -> Option<VersionId> {
         let entries = &self.versions[..self.entries as usize];
         entries.binary_search_by_key(&place, |v| v.place).ok().map(|i| VersionId(i as u32))
+    }
+
+    /// Whether cell `i` of a move is copied onto itself, which does nothing.
+    pub fn idle(&self, trace: &Trace, mv: MoveId, i: u32) -> bool {
+        let m = &trace.moves[mv.0 as usize];
+        matches!(m.kind, MoveKind::Copy | MoveKind::Multicast)
+            && !adds(trace, m)
+            && self.version(self.read(mv, i, 1)[0]).place == self.version(self.written(mv, i)).place
     }
 }

@@ -1,0 +1,255 @@
+//! Does the program do what its collective promises?
+//!
+//! In: a trace and its graph. Out: the proof, or where the promise is broken first. The one hard idea: clauses are
+//! taken list by list, so that one mark per value remembers whether it is what the list says; a sum that a thousand
+//! ranks hold is walked once. Values in a user buffer have the position of their cell, hence the leaves they must
+//! hold follow from the list and any one of their places.
+
+use plan::collective::BlockRef;
+use plan::ids::{BufferId, RankId};
+use plan::values::{Mismatch, Node, ValueId, Walk};
+
+use super::fault::{Broken, Fault, FaultKind, Holds};
+use super::waste::{Warning, waste};
+use super::{ChunkGraph, Form, VersionId};
+use crate::trace::{BufferKind, Place, Trace};
+
+/// What has been proved of a trace under one alias form, beyond that it keeps its promise.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Proof {
+    /// Whether ranks that are promised the same list all end with the same bits (the same operands, combined in the
+    /// same order with the same roundings); none if no two ranks are promised the same.
+    pub same_bits: Option<bool>,
+    /// Moves that do no good. Only under [`Form::Disjoint`]: what overlap makes idle is not the program's fault.
+    pub warnings: Vec<Warning>,
+}
+
+/// Compares what every place holds at the end with the promise.
+pub fn promise(trace: &Trace, graph: &ChunkGraph) -> Result<Proof, Vec<Fault>> {
+    let (broken, same_bits) = clauses(trace, graph);
+    let faults: Vec<Fault> = broken.into_iter().chain(unsynchronised(trace, graph)).collect();
+    if !faults.is_empty() {
+        return Err(faults);
+    }
+    let warnings = if graph.form == Form::Disjoint { waste(trace, graph) } else { Vec::new() };
+    Ok(Proof { same_bits, warnings })
+}
+
+/// The first place that breaks the promise, by rank, then buffer, then cell; and `Proof::same_bits`.
+fn clauses(trace: &Trace, graph: &ChunkGraph) -> (Option<Fault>, Option<bool>) {
+    let mut walk = Walk::default();
+    // Of each value: the list (plus 1) that it was last compared with, and whether it was right.
+    let mut judged = vec![(0u32, false); graph.values.len()];
+    let mut operands = Operands::default();
+    let mut same_bits = None;
+    let mut first: Option<(Place, u32)> = None;
+    let mut broken = 0u32;
+    for (list, clauses) in by_list(trace) {
+        operands.take(trace, graph, list);
+        let shared = clauses.iter().any(|&c| place(trace, c, 0).rank != place(trace, clauses[0], 0).rank);
+        for i in 0..trace.cells {
+            let mut bits = None;
+            for &c in &clauses {
+                let place = place(trace, c, i);
+                let value = held(graph, place);
+                let right = value.is_some_and(|value| {
+                    let judgement = &mut judged[value.0 as usize];
+                    if judgement.0 != list + 1 {
+                        *judgement = (list + 1, operands.compare(graph, i, value, &mut walk).is_ok());
+                    }
+                    judgement.1
+                });
+                if !right {
+                    broken += 1;
+                    let key = |(p, c): (Place, u32)| (p.rank, p.buffer, p.cell, c);
+                    first = first.filter(|&f| key(f) < key((place, c))).or(Some((place, c)));
+                }
+                if shared {
+                    let same = *bits.get_or_insert(value) == value;
+                    same_bits = Some(same_bits.unwrap_or(true) && same);
+                }
+            }
+        }
+    }
+    let fault = first.map(|(place, clause)| {
+        operands.take(trace, graph, trace.promise.clauses[clause as usize].list);
+        let broken_place = Box::new(describe(trace, graph, place, clause, &operands, &mut walk));
+        Fault { form: graph.form, kind: FaultKind::Promise(broken_place), others: broken - 1 }
+    });
+    (fault, same_bits)
+}
+
+/// The clauses of each list that has any, in the order of lists.
+fn by_list(trace: &Trace) -> impl Iterator<Item = (u32, Vec<u32>)> {
+    let mut order: Vec<u32> = (0..trace.promise.clauses.len() as u32).collect();
+    let list = |&c: &u32| trace.promise.clauses[c as usize].list;
+    order.sort_by_key(list);
+    let groups: Vec<_> =
+        order.chunk_by(|a, b| list(a) == list(b)).map(|g| (list(&g[0]), g.to_vec())).collect();
+    groups.into_iter()
+}
+
+/// Cell `i` of the block that a clause speaks of.
+fn place(trace: &Trace, clause: u32, i: u32) -> Place {
+    first_cell(trace, trace.promise.clauses[clause as usize].place).plus(i)
+}
+
+fn first_cell(trace: &Trace, block: BlockRef) -> Place {
+    Place { buffer: block.buffer, rank: block.rank, cell: block.block * trace.cells }
+}
+
+/// What a place holds at the end.
+fn held(graph: &ChunkGraph, place: Place) -> Option<ValueId> {
+    graph.last[graph.places.index(place) as usize].map(|v| graph.version(v).value)
+}
+
+/// The operands of one list.
+#[derive(Default)]
+struct Operands {
+    /// The entry versions of their first cells; none: it has no entry value (so the promise cannot be kept).
+    starts: Vec<Option<VersionId>>,
+}
+
+impl Operands {
+    fn take(&mut self, trace: &Trace, graph: &ChunkGraph, list: u32) {
+        let blocks = &trace.promise.lists[list as usize];
+        let entry = |&block| graph.entry(graph.places.index(first_cell(trace, block)));
+        self.starts.clear();
+        self.starts.extend(blocks.iter().map(entry));
+    }
+
+    /// Compares a value with the sum of cell `i` of all operands.
+    fn compare(&self, graph: &ChunkGraph, i: u32, value: ValueId, walk: &mut Walk) -> Result<(), Mismatch> {
+        // Entry version i holds value i, and the cells of a block follow each other.
+        let leaf = |start: &Option<VersionId>| start.map(|v| ValueId(v.0 + i));
+        if let [start] = &self.starts[..]
+            && leaf(start) == Some(value)
+        {
+            return Ok(());
+        }
+        let leaves: Vec<ValueId> = self.starts.iter().filter_map(leaf).collect();
+        let absent = self.starts.len() - leaves.len();
+        match graph.values.compare(value, &leaves, false, walk) {
+            Ok(()) if absent == 0 => Ok(()),
+            Ok(()) => Err(Mismatch { missing_count: absent, ..Mismatch::default() }),
+            Err(mismatch) => Err(Mismatch { missing_count: mismatch.missing_count + absent, ..mismatch }),
+        }
+    }
+}
+
+/// What is wrong with a place that is known to be wrong.
+fn describe(
+    trace: &Trace,
+    graph: &ChunkGraph,
+    place: Place,
+    clause: u32,
+    operands: &Operands,
+    walk: &mut Walk,
+) -> Broken {
+    let leaf_place = |key: u32| graph.places.place(key);
+    let block = |&key: &u32| {
+        let Place { buffer, rank, cell } = leaf_place(key);
+        BlockRef { buffer, rank, block: cell / trace.cells }
+    };
+    let Some(version) = graph.last[graph.places.index(place) as usize] else {
+        let list = &trace.promise.lists[trace.promise.clauses[clause as usize].list as usize];
+        return Broken {
+            clause,
+            place,
+            last: None,
+            holds: Holds::Nothing,
+            missing: list.iter().take(Mismatch::SHOWN).copied().collect(),
+            missing_count: list.len() as u32,
+            twice: Vec::new(),
+            foreign: Vec::new(),
+        };
+    };
+    let value = graph.version(version).value;
+    let mismatch = match operands.compare(graph, place.cell % trace.cells, value, walk) {
+        Ok(()) => Mismatch::default(),
+        Err(mismatch) => mismatch,
+    };
+    Broken {
+        clause,
+        place,
+        last: graph.version(version).writer,
+        holds: match graph.values.node(value) {
+            Node::Leaf(key) => Holds::One(leaf_place(key)),
+            Node::Combined { .. } | Node::Post(_) => Holds::Many,
+        },
+        missing: mismatch.missing.iter().map(block).collect(),
+        missing_count: mismatch.missing_count as u32,
+        twice: mismatch.twice.iter().map(block).collect(),
+        foreign: mismatch.foreign.iter().map(|&key| leaf_place(key)).collect(),
+    }
+}
+
+/// The first rank that may leave before some other has entered.
+fn unsynchronised(trace: &Trace, graph: &ChunkGraph) -> Option<Fault> {
+    if !trace.promise.synchronised || trace.ranks < 2 {
+        return None;
+    }
+    let signal = trace.buffers.iter().position(|b| b.kind == BufferKind::Signal).map(BufferId::new);
+    let mut heard = Heard { stamp: vec![0; graph.values.len()], round: 0, stack: Vec::new() };
+    let mut complete = vec![false; graph.values.len()];
+    let mut first = None;
+    let mut others = 0;
+    for rank in (0..trace.ranks).map(RankId) {
+        let version = signal
+            .and_then(|buffer| graph.last[graph.places.index(Place { buffer, rank, cell: 0 }) as usize]);
+        let mut known = vec![];
+        if let Some(version) = version {
+            let value = graph.version(version).value;
+            if complete[value.0 as usize] {
+                continue;
+            }
+            known = heard.ranks(graph, value);
+            complete[value.0 as usize] = known.len() == trace.ranks as usize;
+            if complete[value.0 as usize] {
+                continue;
+            }
+        } else {
+            known.push(rank);
+        }
+        if first.is_some() {
+            others += 1;
+            continue;
+        }
+        let missing = (0..trace.ranks).map(RankId).find(|r| known.binary_search(r).is_err()).unwrap_or(rank);
+        first = Some(FaultKind::Unsynchronised {
+            rank,
+            missing,
+            missing_count: trace.ranks - known.len() as u32,
+            last: version.and_then(|v| graph.version(v).writer),
+        });
+    }
+    first.map(|kind| Fault { form: graph.form, kind, others })
+}
+
+/// Walks the arrivals that a signal tells of.
+struct Heard {
+    stamp: Vec<u32>,
+    round: u32,
+    stack: Vec<ValueId>,
+}
+
+impl Heard {
+    /// The ranks, sorted.
+    fn ranks(&mut self, graph: &ChunkGraph, value: ValueId) -> Vec<RankId> {
+        self.round += 1;
+        self.stack.push(value);
+        let mut ranks = Vec::new();
+        while let Some(value) = self.stack.pop() {
+            if std::mem::replace(&mut self.stamp[value.0 as usize], self.round) == self.round {
+                continue;
+            }
+            match graph.values.node(value) {
+                Node::Leaf(key) => ranks.push(graph.places.place(key).rank),
+                Node::Combined { left, right, .. } => self.stack.extend([left, right]),
+                Node::Post(inner) => self.stack.push(inner),
+            }
+        }
+        ranks.sort_unstable();
+        ranks
+    }
+}
