@@ -39,6 +39,9 @@ pub struct Trace {
     pub ranks: u32,
     /// K: into how many cells every block is cut.
     pub cells: u32,
+    /// Into how many chunks the algorithm itself cuts every block (its `chunks`, 1 without); divides `cells`, which
+    /// callees may refine. Only for showing places as the user writes them.
+    pub chunks: u32,
     /// The collective's buffers first, in the order declared, then scratch, then at most one `Signal`.
     pub buffers: Vec<Buffer>,
     /// Legal overlaps of send and receive memory, from the collective's `inplace`; empty if it declares none or
@@ -162,9 +165,21 @@ pub struct Origin {
     pub parent: Option<OriginId>,
 }
 
-/// The loop variables of a move as they stood, innermost scope last; found by elaborating again.
+/// The loop variables of a move as they stood, innermost scope last; found by elaborating again. With them the
+/// loops themselves, in the same order, as far as errors may want to point at one.
 #[derive(Debug, Clone, Default)]
-pub struct Bindings(pub Vec<(String, i64)>);
+pub struct Bindings(pub Vec<(String, i64)>, pub Vec<Looped>);
+
+/// A loop around a move.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Looped {
+    /// Its variable.
+    pub variable: String,
+    /// The range as written: `0..n-2`, with `step` and `rev` if they are there.
+    pub range: Span,
+    /// The last value that the variable takes in this round of the loops further out.
+    pub last: i64,
+}
 
 /// Chosen values of an algorithm's parameters.
 pub type Params = BTreeMap<String, i64>;

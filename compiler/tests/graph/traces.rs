@@ -35,6 +35,7 @@ impl Builder {
             shape: vec![ranks],
             ranks,
             cells,
+            chunks: cells,
             buffers: Vec::new(),
             inplace: Vec::new(),
             moves: Vec::new(),
