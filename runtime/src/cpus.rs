@@ -1,0 +1,111 @@
+//! How many CPUs this process may really use.
+//!
+//! In: the affinity mask, and the CPU quotas of every cgroup (v2 `cpu.max`, v1 `cpu.cfs_quota_us`) that holds this
+//! process. Out: one number, at least 1. A waiting loop that is tuned for more CPUs than it gets burns the very time
+//! that the rank it waits for needs.
+
+/// The CPUs that may be used at once; a part of a CPU does not count, except that there is always one.
+pub fn allowed() -> usize {
+    let affinity = rustix::thread::sched_getaffinity(None).map_or(1, |set| set.count() as usize);
+    let quotas = cgroup_dirs("cpu").into_iter().filter_map(|dir| {
+        let read = |name: &str| std::fs::read_to_string(format!("{dir}/{name}")).ok();
+        match read("cpu.max") {
+            Some(text) => quota_v2(&text),
+            None => quota_v1(&read("cpu.cfs_quota_us")?, &read("cpu.cfs_period_us")?),
+        }
+    });
+    quotas.fold(affinity, usize::min).max(1)
+}
+
+/// The directories of the cgroups that hold this process and have a say in `controller`, with all their ancestors.
+pub fn cgroup_dirs(controller: &str) -> Vec<String> {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    dirs(controller, &read("/proc/self/cgroup"), &read("/proc/self/mountinfo"))
+}
+
+/// `$MAX $PERIOD` or `max $PERIOD`.
+fn quota_v2(text: &str) -> Option<usize> {
+    let mut words = text.split_whitespace();
+    ratio(words.next()?.parse().ok()?, words.next()?.parse().ok()?)
+}
+
+/// -1 stands for no limit.
+fn quota_v1(quota: &str, period: &str) -> Option<usize> {
+    ratio(quota.trim().parse().ok()?, period.trim().parse().ok()?)
+}
+
+fn ratio(quota: i64, period: i64) -> Option<usize> {
+    (quota > 0 && period > 0).then(|| ((quota / period) as usize).max(1))
+}
+
+fn dirs(controller: &str, cgroup: &str, mountinfo: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for line in cgroup.lines() {
+        let mut parts = line.splitn(3, ':');
+        let (Some(_), Some(controllers), Some(path)) = (parts.next(), parts.next(), parts.next()) else {
+            continue;
+        };
+        let unified = controllers.is_empty();
+        if !unified && !controllers.split(',').any(|c| c == controller) {
+            continue;
+        }
+        for mount in mountinfo.lines() {
+            let Some((root, point)) = mounted(mount, unified, controller) else { continue };
+            // Within a cgroup namespace or a container the mount shows only a part of the hierarchy.
+            let inner = match path.strip_prefix(root.trim_end_matches('/')) {
+                Some(inner) if inner.is_empty() || inner.starts_with('/') => inner.trim_matches('/'),
+                _ => "",
+            };
+            let mut dir = point.trim_end_matches('/').to_string();
+            found.push(dir.clone());
+            for part in inner.split('/').filter(|part| !part.is_empty() && *part != "..") {
+                dir = format!("{dir}/{part}");
+                found.push(dir.clone());
+            }
+        }
+    }
+    found
+}
+
+/// Root and mount point of a line of mountinfo, if it mounts the hierarchy asked for.
+fn mounted<'a>(line: &'a str, unified: bool, controller: &str) -> Option<(&'a str, &'a str)> {
+    let (left, right) = line.split_once(" - ")?;
+    let mut right = right.split(' ');
+    let (kind, _source, options) = (right.next()?, right.next()?, right.next()?);
+    let fits = match kind {
+        "cgroup2" => unified,
+        "cgroup" => !unified && options.split(',').any(|o| o == controller),
+        _ => false,
+    };
+    let mut left = left.split(' ').skip(3);
+    fits.then(|| Some((left.next()?, left.next()?)))?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_quotas() {
+        assert_eq!(quota_v2("max 100000\n"), None);
+        assert_eq!(quota_v2("250000 100000\n"), Some(2));
+        assert_eq!(quota_v2("50000 100000\n"), Some(1));
+        assert_eq!(quota_v1("-1\n", "100000\n"), None);
+        assert_eq!(quota_v1("400000\n", "100000\n"), Some(4));
+        assert!(allowed() >= 1);
+    }
+
+    #[test]
+    fn finds_every_ancestor() {
+        let v2 = "29 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n";
+        assert_eq!(
+            dirs("cpu", "0::/user.slice/a.scope\n", v2),
+            ["/sys/fs/cgroup", "/sys/fs/cgroup/user.slice", "/sys/fs/cgroup/user.slice/a.scope"]
+        );
+        let v1 = "33 32 0:29 /docker/7 /sys/fs/cgroup/cpu,cpuacct ro - cgroup cgroup rw,cpu,cpuacct\n\
+                  34 32 0:30 / /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n";
+        let cgroup = "4:cpu,cpuacct:/docker/7/x\n2:memory:/\n";
+        assert_eq!(dirs("cpu", cgroup, v1), ["/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/cpu,cpuacct/x"]);
+        assert_eq!(dirs("memory", cgroup, v1), ["/sys/fs/cgroup/memory"]);
+    }
+}

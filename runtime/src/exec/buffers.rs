@@ -1,0 +1,229 @@
+//! The caller's buffers: what a rank calls with, and memory to call with.
+//!
+//! In: slices, or a plan and its layout. Out: [`Buffers`], borrowed for the time of a call and checked against what
+//! the plan asks for; [`Memory`], which owns a rank's buffers, laid over each other as the plan says if the calls are
+//! in place. The one hard idea: two buffers may share memory only as the plan's overlaps say, cell by cell; any other
+//! overlap is an error, because steps would then overwrite what others have yet to read.
+
+use std::marker::PhantomData;
+use std::ops::Range;
+
+use plan::ids::{BufferId, RankId};
+use plan::layout::Layout;
+use plan::plan::{Overlap, Plan, Role};
+
+use super::places::Area;
+use crate::error::{Error, Kind};
+use crate::memory::memfd::Mapping;
+
+/// A rank's buffers, borrowed for a call.
+#[derive(Debug)]
+pub struct Buffers<'a> {
+    areas: Vec<Area>,
+    memory: PhantomData<&'a mut [u8]>,
+}
+
+/// A rank's buffers, owned.
+#[derive(Debug)]
+pub struct Memory {
+    areas: Vec<Area>,
+    /// Where each buffer lies: which mapping, and where in it.
+    _mappings: Vec<Mapping>,
+}
+
+impl<'a> Buffers<'a> {
+    /// No buffers yet.
+    pub fn new(plan: &Plan) -> Buffers<'a> {
+        Buffers { areas: vec![Area::NONE; plan.buffers.len()], memory: PhantomData }
+    }
+
+    /// The memory of a `Send` buffer.
+    #[must_use]
+    pub fn send(mut self, buffer: BufferId, memory: &'a [u8]) -> Buffers<'a> {
+        // Never written: only destinations of steps are, and no step of a verified plan has a `Send` buffer there.
+        self.areas[buffer.index()] = Area { start: memory.as_ptr().cast_mut(), bytes: memory.len() as u64 };
+        self
+    }
+
+    /// The memory of a `Recv` buffer.
+    #[must_use]
+    pub fn recv(mut self, buffer: BufferId, memory: &'a mut [u8]) -> Buffers<'a> {
+        self.areas[buffer.index()] = Area { start: memory.as_mut_ptr(), bytes: memory.len() as u64 };
+        self
+    }
+
+    /// The memory of several buffers that overlap: each is a part of `memory`. Parts beyond its end are refused.
+    pub fn same(
+        mut self,
+        memory: &'a mut [u8],
+        parts: &[(BufferId, Range<usize>)],
+    ) -> Result<Buffers<'a>, Error> {
+        let (start, len) = (memory.as_mut_ptr(), memory.len());
+        for (buffer, part) in parts {
+            if part.start > part.end || part.end > len {
+                let message = format!("bytes {}..{} are not within the {len} given", part.start, part.end);
+                return Err(Error::new(Kind::Invalid, message));
+            }
+            self.areas[buffer.index()] =
+                Area { start: start.wrapping_add(part.start), bytes: (part.end - part.start) as u64 };
+        }
+        Ok(self)
+    }
+
+    /// The areas.
+    pub(crate) fn areas(&self) -> &[Area] {
+        &self.areas
+    }
+
+    /// Whether these are what `rank` must call with.
+    pub(crate) fn check(
+        &self,
+        plan: &Plan,
+        layout: &Layout,
+        rank: RankId,
+        in_place: bool,
+    ) -> Result<(), Error> {
+        for (i, buffer) in plan.buffers.iter().enumerate() {
+            let due = if buffer.at.holds(rank) { layout.buffer_bytes(BufferId::new(i)) } else { 0 };
+            let given = self.areas.get(i).map_or(0, |area| area.bytes);
+            if buffer.role != Role::Scratch && given != due {
+                let name = &buffer.name;
+                let message =
+                    format!("rank {}: buffer `{name}` must have {due} bytes, and has {given}", rank.0);
+                return Err(Error::new(Kind::Invalid, message));
+            }
+        }
+        for right in recv_buffers(plan) {
+            for left in 0..plan.buffers.len() {
+                let declared: u64 = if in_place {
+                    overlaps(plan, rank, left, right)
+                        .map(|o| self.declared(layout, plan, o))
+                        .sum::<Option<u64>>()
+                } else {
+                    Some(0)
+                }
+                .unwrap_or(u64::MAX);
+                if left != right && shared(&self.areas[left], &self.areas[right]) != declared {
+                    let [left, right] = [left, right].map(|b| &plan.buffers[b].name);
+                    let message = format!(
+                        "rank {}: buffers `{left}` and `{right}` do not lie to each other as a call {} asks for",
+                        rank.0,
+                        if in_place { "in place" } else { "out of place" },
+                    );
+                    return Err(Error::new(Kind::Invalid, message));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The bytes that a declared overlap has in common, if both sides of it are one memory.
+    fn declared(&self, layout: &Layout, plan: &Plan, overlap: &Overlap) -> Option<u64> {
+        let bytes = |first| cell_bytes(layout, plan, first, overlap.cells);
+        let (left, right) = (bytes(overlap.left_cell), bytes(overlap.right_cell));
+        let address = |buffer: BufferId, at: u64| (self.areas[buffer.index()].start as u64).wrapping_add(at);
+        let length = left.end - left.start;
+        let same = address(overlap.left, left.start) == address(overlap.right, right.start);
+        (same || length == 0).then_some(length)
+    }
+}
+
+impl Memory {
+    /// Zeroed memory for all buffers of `rank`.
+    pub fn new(plan: &Plan, layout: &Layout, rank: RankId, in_place: bool) -> Result<Memory, Error> {
+        let bytes =
+            |b: usize| if plan.buffers[b].at.holds(rank) { layout.buffer_bytes(BufferId::new(b)) } else { 0 };
+        let count = plan.buffers.len();
+        // Buffers that overlap form a group; each has an offset from the group's first buffer.
+        let mut group: Vec<usize> = (0..count).collect();
+        let mut offset = vec![0i128; count];
+        if in_place {
+            for overlap in plan.overlaps.iter().filter(|o| o.rank == rank) {
+                let (left, right) = (overlap.left.index(), overlap.right.index());
+                let start = |first| i128::from(cell_bytes(layout, plan, first, overlap.cells).start);
+                let shift =
+                    offset[right] + start(overlap.right_cell) - start(overlap.left_cell) - offset[left];
+                let (from, to) = (group[left], group[right]);
+                if from != to {
+                    for b in (0..count).filter(|&b| group[b] == from) {
+                        offset[b] += shift;
+                    }
+                    group.iter_mut().filter(|g| **g == from).for_each(|g| *g = to);
+                }
+            }
+        }
+        let mut areas = vec![Area::NONE; count];
+        let mut mappings = Vec::new();
+        for leader in 0..count {
+            let members: Vec<usize> = (0..count).filter(|&b| group[b] == leader).collect();
+            let low = members.iter().map(|&b| offset[b]).min().unwrap_or(0);
+            let high = members.iter().map(|&b| offset[b] + i128::from(bytes(b))).max().unwrap_or(0);
+            let length = u64::try_from(high - low).unwrap_or(u64::MAX);
+            let mapping = Mapping::private(length)?;
+            for &b in members.iter().filter(|&&b| plan.buffers[b].role != Role::Scratch) {
+                let start = mapping.start().wrapping_add((offset[b] - low) as usize);
+                areas[b] = Area { start, bytes: bytes(b) };
+            }
+            mappings.push(mapping);
+        }
+        Ok(Memory { areas, _mappings: mappings })
+    }
+
+    /// To call with.
+    pub fn buffers(&mut self) -> Buffers<'_> {
+        Buffers { areas: self.areas.clone(), memory: PhantomData }
+    }
+
+    /// The bytes of one buffer.
+    pub fn bytes(&self, buffer: BufferId) -> &[u8] {
+        let Area { start, bytes } = self.areas[buffer.index()];
+        if bytes == 0 {
+            return &[];
+        }
+        // SAFETY: the area lies within a mapping of this value, and is borrowed as this value is.
+        unsafe { std::slice::from_raw_parts(start, bytes as usize) }
+    }
+
+    /// The bytes of one buffer, to be written.
+    pub fn bytes_mut(&mut self, buffer: BufferId) -> &mut [u8] {
+        let Area { start, bytes } = self.areas[buffer.index()];
+        if bytes == 0 {
+            return &mut [];
+        }
+        // SAFETY: the area lies within a mapping of this value, and is borrowed as this value is.
+        unsafe { std::slice::from_raw_parts_mut(start, bytes as usize) }
+    }
+}
+
+fn recv_buffers(plan: &Plan) -> impl Iterator<Item = usize> {
+    (0..plan.buffers.len()).filter(|&b| plan.buffers[b].role == Role::Recv)
+}
+
+/// The overlaps of two buffers at a rank, whichever of them is called left.
+fn overlaps(plan: &Plan, rank: RankId, a: usize, b: usize) -> impl Iterator<Item = &Overlap> {
+    let pair = move |o: &Overlap| {
+        let (left, right) = (o.left.index(), o.right.index());
+        (left, right) == (a, b) || (left, right) == (b, a)
+    };
+    plan.overlaps.iter().filter(move |o| o.rank == rank && pair(o))
+}
+
+/// The bytes of some cells, within their buffer.
+fn cell_bytes(layout: &Layout, plan: &Plan, first: u32, count: u32) -> Range<u64> {
+    let size = u64::from(layout.dtype().size());
+    let start = layout.place(0, first).start * size;
+    let end = match count.checked_sub(1) {
+        Some(more) => layout.place(plan.header.copies - 1, first + more).end * size,
+        None => start,
+    };
+    start..end
+}
+
+/// How many bytes two areas have in common.
+fn shared(a: &Area, b: &Area) -> u64 {
+    let end = |area: &Area| (area.start as u64).saturating_add(area.bytes);
+    if a.bytes == 0 || b.bytes == 0 {
+        return 0;
+    }
+    end(a).min(end(b)).saturating_sub((a.start as u64).max(b.start as u64))
+}

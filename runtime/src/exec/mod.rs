@@ -1,0 +1,356 @@
+//! Executes plans: one thread per rank drives all blocks of that rank.
+//!
+//! In: a verified plan, the shared segment, a rank; then calls. Out: results in the caller's buffers, or an error.
+//! [`Rank::call`] is the loop: every block in turn acts while it can; when none can, the rank waits ([`crate::wait`])
+//! and looks at the abort word and the deadline. Blocks are state machines ([`block`]), places and lengths come from
+//! [`places`], arithmetic from [`kernels`].
+
+pub mod block;
+pub mod buffers;
+pub mod kernels;
+pub mod places;
+pub mod program;
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use plan::dtype::{Dtype, Op};
+use plan::ids::RankId;
+use plan::layout::Layout;
+use plan::plan::Plan;
+pub use plan::plan::Plan as VerifiedPlan;
+
+use self::block::{Act, Advance, Machine};
+use self::buffers::Buffers;
+use self::places::{Cells, Setting};
+use self::program::Program;
+use crate::call::{Record, signature};
+use crate::channel::{Incoming, Outgoing};
+use crate::error::{Error, Kind};
+use crate::memory::memfd::Mapping;
+use crate::memory::segment::Segment;
+use crate::wait::{Policy, Turn, Waiter};
+use crate::watch;
+
+/// What a call is about, the same on all ranks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Shape {
+    /// Elements of a block.
+    pub elements: u64,
+    /// Their type.
+    pub dtype: Dtype,
+    /// The operator.
+    pub op: Op,
+    /// Send and receive memory overlap as the plan says.
+    pub in_place: bool,
+}
+
+/// How a rank waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Patience {
+    /// Spin, yield, sleep.
+    pub policy: Policy,
+    /// For how long nothing may move.
+    pub deadline: Duration,
+}
+
+/// One rank of a job, connected to the others.
+#[derive(Debug)]
+pub struct Rank<'s> {
+    plan: &'s VerifiedPlan,
+    segment: &'s Segment,
+    rank: RankId,
+    machine: Machine<'s>,
+    patience: Patience,
+    call: u64,
+    prepared: Option<Prepared>,
+    records: u64,
+    plan_hash: u64,
+}
+
+/// What is worked out once for all calls of one shape.
+#[derive(Debug)]
+struct Prepared {
+    shape: Shape,
+    layout: Layout,
+    setting: Setting,
+    scratch: Mapping,
+    seed: u64,
+}
+
+impl<'s> Rank<'s> {
+    /// Connects `rank` of `plan` to its channels in `segment`, whose slots have `slot_bytes` each.
+    pub fn connect(
+        plan: &'s VerifiedPlan,
+        segment: &'s Segment,
+        slot_bytes: u32,
+        rank: RankId,
+        patience: Patience,
+    ) -> Result<Rank<'s>, Error> {
+        let classes = plan::interpret::classes::classes(plan).map_err(|fault| {
+            Error::new(Kind::Internal, format!("a verified plan has no lengths: {fault}"))
+        })?;
+        let program = Program::new(plan, rank, &classes)?;
+        let copies = plan.header.copies;
+        let shape = segment.shape();
+        let rank_of = |block: plan::ids::BlockId| plan.blocks[block.index()].rank;
+        let outgoing = program.outgoing.iter().flat_map(|&channel| {
+            (0..copies).map(move |copy| {
+                let readers = plan.readers(&plan.channels[channel.index()]).iter().map(|&b| rank_of(b));
+                Outgoing::new(segment, shape.instance(channel, copy), readers)
+            })
+        });
+        let outgoing = outgoing.collect();
+        let incoming = program.incoming.iter().flat_map(|&(channel, reader)| {
+            (0..copies).map(move |copy| {
+                let writer = rank_of(plan.channels[channel.index()].writer);
+                Incoming::new(segment, shape.instance(channel, copy), reader as usize, writer)
+            })
+        });
+        let incoming = incoming.collect();
+        let words = segment.blocks(rank).iter().collect();
+        let machine = Machine::new(program, words, outgoing, incoming, copies, u64::from(slot_bytes));
+        let plan_hash = crate::call::plan_hash(plan);
+        Ok(Rank { plan, segment, rank, machine, patience, call: 0, prepared: None, records: 0, plan_hash })
+    }
+
+    /// Works out all that does not change between calls of one shape; `call` does it if this was not called before.
+    pub fn prepare(&mut self, shape: Shape) -> Result<&Layout, Error> {
+        if self.prepared.as_ref().is_none_or(|p| p.shape != shape) {
+            self.prepared = Some(self.work_out(shape)?);
+        }
+        match &self.prepared {
+            Some(prepared) => Ok(&prepared.layout),
+            None => Err(Error::new(Kind::Internal, "a call was not prepared")),
+        }
+    }
+
+    /// One call of the plan, with this rank's buffers; returns when the result is there and nobody touches the
+    /// buffers any more.
+    ///
+    /// # Errors
+    /// Whatever ended the call also stands on the board and ends it for all ranks; no further call is possible then.
+    pub fn call(&mut self, shape: Shape, buffers: &mut Buffers<'_>) -> Result<(), Error> {
+        if let Some(cause) = self.segment.board().cause() {
+            return Err(self.seen(cause));
+        }
+        self.prepare(shape)?;
+        let Some(prepared) = &self.prepared else {
+            return Err(Error::new(Kind::Internal, "a call was not prepared"));
+        };
+        buffers.check(self.plan, &prepared.layout, self.rank, shape.in_place)?;
+
+        // ENTRY: from here on peers may rely on this rank.
+        self.call += 1;
+        let own = self.segment.rank(self.rank);
+        own.entered.store(self.call, Ordering::Relaxed);
+        let act = Act {
+            setting: &prepared.setting,
+            areas: buffers.areas(),
+            scratch: prepared.scratch.start(),
+            call: self.call,
+            signature: signature(prepared.seed, self.call),
+        };
+        self.machine.begin();
+        // SAFETY: `Buffers` borrows the caller's memory exclusively (for `Send` buffers: shared) and `check` has
+        // compared sizes and overlaps with what layout and plan ask for; scratch was sized by `work_out`.
+        let outcome = unsafe { drive(&mut self.machine, &act, self.segment, self.rank, self.patience) };
+        // EXIT: with slots alone no peer ever touches this rank's buffers, so its own last step is the end.
+        match outcome {
+            Ok(()) => {
+                own.left.store(self.call, Ordering::Relaxed);
+                Ok(())
+            }
+            Err(stop) => Err(self.fail(stop)),
+        }
+    }
+
+    /// Waits until every rank of the job has come here as often as this one.
+    pub fn barrier(&mut self) -> Result<(), Error> {
+        let board = self.segment.board();
+        let own = self.segment.rank(self.rank);
+        let ranks = u64::from(self.segment.shape().ranks());
+        let complete = board.arrive(own, ranks);
+        if board.complete(complete) {
+            (0..ranks as u32).for_each(|rank| self.segment.rank(RankId(rank)).ring());
+        }
+        let mut waiter = Waiter::new(self.patience.policy);
+        while !board.complete(complete) {
+            if let Some(stop) = pause(&mut waiter, self.segment, self.rank, self.patience.deadline, || {
+                board.complete(complete)
+            }) {
+                return Err(match stop {
+                    Stop::Deadline => {
+                        self.give_up(watch::late_at_barrier(self.segment, self.rank, waiter.waited()))
+                    }
+                    other => self.fail(other),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// The calls made so far.
+    pub fn calls(&self) -> u64 {
+        self.call
+    }
+
+    fn work_out(&mut self, shape: Shape) -> Result<Prepared, Error> {
+        let plan: &Plan = self.plan;
+        let Shape { elements, dtype, op, in_place } = shape;
+        let header = &plan.header;
+        let served = if in_place { header.forms.same } else { header.forms.disjoint };
+        if !served {
+            let form = if in_place { "in place" } else { "out of place" };
+            let message = format!("`{}` does not serve calls {form}", header.algorithm);
+            return Err(Error::new(Kind::Unsupported, message));
+        }
+        if op.has_post() && !header.serves_post {
+            let message = format!("`{}` does not serve operator {op}", header.algorithm);
+            return Err(Error::new(Kind::Unsupported, message).help("use `sum` and divide afterwards"));
+        }
+        let layout = Layout::new(plan, elements, dtype, self.machine.slot_bytes as u32)
+            .map_err(|e| Error::new(Kind::Invalid, e.to_string()))?;
+        let cells = Cells::new(&layout, header.cells, header.copies, self.rank, &header.scratch_cells);
+        let divisor = if op.has_post() { plan.promise.reduced_operands() } else { None };
+        let record = Record {
+            call: self.call + 1,
+            algorithm: header.algorithm.chars().take(80).collect(),
+            plan: self.plan_hash,
+            elements,
+            dtype,
+            op,
+            in_place,
+        };
+        self.segment.rank(self.rank).record(&record, self.records);
+        self.records += 1;
+        let setting = Setting { dtype, op, divisor, slices: layout.slices(), cells };
+        let scratch = Mapping::private(layout.scratch_bytes(self.rank))?;
+        Ok(Prepared { shape, layout, setting, scratch, seed: record.seed() })
+    }
+
+    fn fail(&self, stop: Stop) -> Error {
+        match stop {
+            Stop::Aborted => {
+                let unknown = || Error::new(Kind::Aborted, "the run was stopped");
+                self.seen(self.segment.board().cause().unwrap_or_else(unknown))
+            }
+            Stop::Deadline => self.give_up(watch::nothing_moves(
+                self.plan,
+                self.segment,
+                self.rank,
+                self.call,
+                self.patience.deadline,
+            )),
+            Stop::Mismatch { end } => {
+                let from = self.machine.incoming[end].from;
+                self.give_up(watch::mismatch(self.segment, self.rank, from, self.call))
+            }
+        }
+    }
+
+    /// Ends the run for all ranks; the first error wins, also over this one.
+    fn give_up(&self, error: Error) -> Error {
+        let error = self.seen(error);
+        if self.segment.board().abort(&error) {
+            return error;
+        }
+        self.seen(self.segment.board().cause().unwrap_or(error))
+    }
+
+    /// The error, as this rank sees it: where it stands itself, and where the others stand.
+    fn seen(&self, mut error: Error) -> Error {
+        let positions = watch::positions(self.plan, self.segment);
+        let (own, others) = positions.into_iter().partition(|p| p.rank == self.rank.0);
+        let own: Vec<crate::error::Position> = own;
+        error.seen = own.into_iter().next();
+        error.others = others;
+        error
+    }
+}
+
+/// Why a rank stops waiting.
+#[derive(Debug)]
+enum Stop {
+    /// The board says so.
+    Aborted,
+    /// Nothing has moved for too long.
+    Deadline,
+    /// A message of a different call.
+    Mismatch {
+        /// An index into `Machine::incoming`.
+        end: usize,
+    },
+}
+
+/// Drives all blocks to their ends.
+///
+/// # Safety
+/// As for `Machine::advance`.
+unsafe fn drive(
+    machine: &mut Machine<'_>,
+    act: &Act<'_>,
+    segment: &Segment,
+    rank: RankId,
+    patience: Patience,
+) -> Result<(), Stop> {
+    let mut waiter = Waiter::new(patience.policy);
+    let blocks = machine.states.len();
+    // One look at every block: whether any moved, and whether all have finished.
+    let sweep = |machine: &mut Machine<'_>| {
+        let (mut moved, mut finished) = (false, 0);
+        for index in 0..blocks {
+            // SAFETY: the caller's promise.
+            match unsafe { machine.advance(index, act) } {
+                Advance::Moved => moved = true,
+                Advance::Finished => finished += 1,
+                Advance::Blocked => {}
+                Advance::Mismatch { end } => return Err(Stop::Mismatch { end }),
+            }
+        }
+        Ok((moved, finished == blocks))
+    };
+    loop {
+        let (moved, finished) = sweep(machine)?;
+        if finished {
+            return Ok(());
+        }
+        if moved {
+            // A rank that always can act must still see that the run has ended.
+            if segment.board().aborted() {
+                return Err(Stop::Aborted);
+            }
+            waiter.reset();
+            continue;
+        }
+        let mut woken = Ok((false, false));
+        let stop = pause(&mut waiter, segment, rank, patience.deadline, || {
+            woken = sweep(machine);
+            !matches!(woken, Ok((false, false)))
+        });
+        match (woken?, stop) {
+            ((_, true), None) => return Ok(()),
+            (_, Some(stop)) => return Err(stop),
+            ((moved, _), None) if moved => waiter.reset(),
+            _ => {}
+        }
+    }
+}
+
+/// One round of a wait; `ready` is a last look before sleeping.
+#[inline]
+fn pause(
+    waiter: &mut Waiter,
+    segment: &Segment,
+    rank: RankId,
+    deadline: Duration,
+    ready: impl FnOnce() -> bool,
+) -> Option<Stop> {
+    if segment.board().aborted() {
+        return Some(Stop::Aborted);
+    }
+    if waiter.round() == Turn::Sleep {
+        segment.rank(rank).sleep(ready);
+    }
+    (waiter.waited() > deadline).then_some(Stop::Deadline)
+}

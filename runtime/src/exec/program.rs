@@ -1,0 +1,245 @@
+//! One rank's part of a plan, resolved once so that no step searches anything.
+//!
+//! In: a plan, a rank, and the length class of every value. Out: flat arrays of blocks, steps and operands in which
+//! channels are numbers of this rank's own ends and places are (buffer, block, position). Nothing here depends on
+//! counts or addresses, so one program serves every call.
+
+use std::ops::Range;
+
+use plan::ids::{BlockId, ChannelId, RankId, StepId};
+use plan::interpret::classes::Classes;
+use plan::plan::{ChannelKind, Operand, Plan, Role};
+
+use crate::error::{Error, Kind};
+
+/// One rank's part of a plan.
+#[derive(Debug)]
+pub struct Program {
+    /// Its blocks, in the plan's order.
+    pub blocks: Vec<BlockProgram>,
+    /// Their steps, block by block, section by section.
+    pub steps: Vec<StepProgram>,
+    /// Sources, then destinations, of each step.
+    pub args: Vec<Arg>,
+    /// What steps wait for.
+    pub waits: Vec<WaitOn>,
+    /// The position within its block that the value of each micro-step came from: its length class.
+    pub classes: Vec<u32>,
+    /// The channels that this rank writes.
+    pub outgoing: Vec<ChannelId>,
+    /// The channels that this rank reads, each with the reader's number.
+    pub incoming: Vec<(ChannelId, u32)>,
+}
+
+/// A block.
+#[derive(Debug)]
+pub struct BlockProgram {
+    /// Which.
+    pub id: BlockId,
+    /// Prologue, body, epilogue.
+    pub sections: [Range<u32>; 3],
+}
+
+/// A step.
+#[derive(Debug)]
+pub struct StepProgram {
+    /// Which.
+    pub id: StepId,
+    /// Its first operand in `Program::args`.
+    pub args: u32,
+    /// How many sources.
+    pub sources: u16,
+    /// How many destinations.
+    pub destinations: u16,
+    /// What it waits for: a range of `Program::waits`.
+    pub waits: Range<u32>,
+    /// How many cells.
+    pub width: u32,
+    /// The first of its classes in `Program::classes`; tokens have none.
+    pub classes: u32,
+    /// It carries no data.
+    pub token: bool,
+    /// Round after each operand.
+    pub round_each: bool,
+    /// Apply the operator's outer part.
+    pub post: bool,
+}
+
+/// A source or a destination.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arg {
+    /// This rank's end of a channel: an index into `Program::incoming` or `Program::outgoing`.
+    Channel {
+        /// Which end.
+        end: u32,
+        /// Whether it carries no data.
+        token: bool,
+    },
+    /// A place in a buffer of the caller.
+    User {
+        /// The buffer.
+        buffer: u32,
+        /// The block.
+        block: u32,
+        /// The cell within the block.
+        position: u32,
+    },
+    /// A cell of scratch.
+    Scratch {
+        /// Which.
+        cell: u32,
+    },
+}
+
+/// A step of another block of this rank that must have finished.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WaitOn {
+    /// The block: an index into `Program::blocks`.
+    pub block: u32,
+    /// Its section.
+    pub section: u8,
+    /// The step: an index into `Program::steps`.
+    pub step: u32,
+}
+
+impl Program {
+    /// The part of `rank`.
+    pub fn new(plan: &Plan, rank: RankId, classes: &Classes) -> Result<Program, Error> {
+        let mut program = Program {
+            blocks: Vec::new(),
+            steps: Vec::new(),
+            args: Vec::new(),
+            waits: Vec::new(),
+            classes: Vec::new(),
+            outgoing: Vec::new(),
+            incoming: Vec::new(),
+        };
+        let mut ends = Ends { outgoing: vec![u32::MAX; plan.channels.len()], incoming: Vec::new() };
+        ends.incoming.clone_from(&ends.outgoing);
+        for (i, channel) in plan.channels.iter().enumerate() {
+            if plan.blocks[channel.writer.index()].rank == rank {
+                ends.outgoing[i] = program.outgoing.len() as u32;
+                program.outgoing.push(ChannelId::new(i));
+            }
+            for (reader, block) in plan.readers(channel).iter().enumerate() {
+                if plan.blocks[block.index()].rank == rank {
+                    ends.incoming[i] = program.incoming.len() as u32;
+                    program.incoming.push((ChannelId::new(i), reader as u32));
+                }
+            }
+        }
+        let first = plan.blocks.partition_point(|b| b.rank < rank);
+        for (i, block) in plan.blocks_of(rank).iter().enumerate() {
+            let sections = [&block.prologue, &block.body, &block.epilogue].map(|section| {
+                let start = program.steps.len() as u32;
+                section.clone().try_for_each(|s| program.add(plan, StepId(s), &ends, classes))?;
+                Ok(start..program.steps.len() as u32)
+            });
+            let [prologue, body, epilogue] = sections;
+            let sections = [prologue?, body?, epilogue?];
+            program.blocks.push(BlockProgram { id: BlockId::new(first + i), sections });
+        }
+        program.resolve_waits(plan)?;
+        Ok(program)
+    }
+
+    /// The sources of a step.
+    #[inline]
+    pub fn sources(&self, step: &StepProgram) -> &[Arg] {
+        &self.args[step.args as usize..][..step.sources as usize]
+    }
+
+    /// The destinations of a step.
+    #[inline]
+    pub fn destinations(&self, step: &StepProgram) -> &[Arg] {
+        &self.args[step.args as usize + step.sources as usize..][..step.destinations as usize]
+    }
+
+    fn add(&mut self, plan: &Plan, id: StepId, ends: &Ends, classes: &Classes) -> Result<(), Error> {
+        let step = &plan.steps[id.index()];
+        let args = self.args.len() as u32;
+        for &operand in plan.src(step) {
+            self.args.push(arg(plan, operand, &ends.incoming)?);
+        }
+        for &operand in plan.dst(step) {
+            self.args.push(arg(plan, operand, &ends.outgoing)?);
+        }
+        let token = self.args[args as usize..].iter().all(|a| matches!(a, Arg::Channel { token: true, .. }));
+        let first = self.classes.len() as u32;
+        if !token {
+            for micro in 0..step.width {
+                let class = classes.of(id, micro).ok_or_else(|| {
+                    Error::new(Kind::Internal, format!("the values of step {} have no length", id.0))
+                })?;
+                self.classes.push(class);
+            }
+        }
+        let waits = self.waits.len() as u32;
+        // Blocks and places within them are filled in when all steps are known.
+        self.waits.extend(plan.waits(step).iter().map(|w| WaitOn { block: 0, section: 0, step: w.0 }));
+        self.steps.push(StepProgram {
+            id,
+            args,
+            sources: step.sources,
+            destinations: step.destinations,
+            waits: waits..self.waits.len() as u32,
+            width: step.width,
+            classes: first,
+            token,
+            round_each: step.round_each,
+            post: step.post,
+        });
+        Ok(())
+    }
+
+    fn resolve_waits(&mut self, plan: &Plan) -> Result<(), Error> {
+        for wait in &mut self.waits {
+            let wanted = StepId(wait.step);
+            let found = self.blocks.iter().enumerate().find_map(|(b, program)| {
+                let block = &plan.blocks[program.id.index()];
+                let sections = [&block.prologue, &block.body, &block.epilogue];
+                let at = sections.iter().position(|section| section.contains(&wanted.0))?;
+                let step = program.sections[at].start + (wanted.0 - sections[at].start);
+                Some(WaitOn { block: b as u32, section: at as u8, step })
+            });
+            *wait = found.ok_or_else(|| {
+                Error::new(
+                    Kind::Internal,
+                    format!("a step waits for step {}, which is of another rank", wanted.0),
+                )
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// For each channel of the plan, this rank's end of it.
+struct Ends {
+    outgoing: Vec<u32>,
+    incoming: Vec<u32>,
+}
+
+fn arg(plan: &Plan, operand: Operand, ends: &[u32]) -> Result<Arg, Error> {
+    match operand {
+        Operand::Channel(channel) => {
+            let end = ends[channel.index()];
+            if end == u32::MAX {
+                let message = format!("a step uses channel {}, which its rank has no end of", channel.0);
+                return Err(Error::new(Kind::Internal, message));
+            }
+            Ok(Arg::Channel { end, token: plan.channels[channel.index()].kind == ChannelKind::Counter })
+        }
+        Operand::Local { buffer, cell } => Ok(match plan.buffers[buffer.index()].role {
+            Role::Scratch => Arg::Scratch { cell },
+            Role::Send | Role::Recv => {
+                let cells = plan.header.cells;
+                Arg::User { buffer: buffer.0, block: cell / cells, position: cell % cells }
+            }
+        }),
+        Operand::Peer { .. } => {
+            let message =
+                "this plan reads or writes the memory of other ranks directly, which is not served yet";
+            Err(Error::new(Kind::Unsupported, message).help("compile it without direct access to peers"))
+        }
+    }
+}

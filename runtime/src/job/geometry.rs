@@ -1,0 +1,81 @@
+//! Slots and memory of a job.
+//!
+//! In: a plan, and what the job asks for. Out: how many slots of how many bytes each channel gets, and how much memory
+//! the job needs, refused before anything is started if the machine does not have it.
+//!
+//! Memory: `board + channels × (lines + k × S)`, the callers' buffers of all ranks, scratch of all ranks.
+
+use plan::ids::{BufferId, RankId};
+use plan::layout::Layout;
+use plan::plan::{Operand, Plan};
+use serde::{Deserialize, Serialize};
+
+use super::Job;
+use crate::error::{Error, Kind};
+use crate::memory::budget::{self, Needs};
+use crate::memory::segment;
+
+/// The slots that a channel gets, unless the plan needs more: enough that a writer seldom waits for its reader.
+const SLOTS: u32 = 4;
+/// The most bytes a slot gets: it should still be in the writer's cache when it is read.
+const SLOT_BYTES: u32 = 64 << 10;
+/// The least bytes a slot gets: a cache line.
+const LEAST_SLOT_BYTES: u32 = 64;
+
+/// Slots of a channel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Geometry {
+    /// k.
+    pub slots: u32,
+    /// S.
+    pub slot_bytes: u32,
+}
+
+impl Geometry {
+    /// What suits a job: what it asks for, else 64 KiB, or less if no message is as long.
+    pub fn of(plan: &Plan, job: &Job) -> Result<Geometry, Error> {
+        let least = plan.header.k_min.max(1);
+        let slots = job.slots.unwrap_or(SLOTS.max(least));
+        let slot_bytes = match job.slot_bytes {
+            Some(bytes) => bytes,
+            None => {
+                let layout = layout(plan, job, SLOT_BYTES)?;
+                let cell = layout.largest_cell().saturating_mul(u64::from(job.shape.dtype.size()));
+                let longest = cell.saturating_mul(u64::from(widest(plan)));
+                let bytes = longest.min(u64::from(SLOT_BYTES)) as u32;
+                bytes.next_multiple_of(LEAST_SLOT_BYTES).max(LEAST_SLOT_BYTES)
+            }
+        };
+        Ok(Geometry { slots, slot_bytes })
+    }
+
+    /// The shape of the shared segment.
+    pub fn segment(&self, plan: &Plan) -> Result<segment::Shape, Error> {
+        segment::Shape::new(plan, self.slots, self.slot_bytes)
+    }
+}
+
+/// The memory that a job needs, all ranks together; an error if the machine does not have it.
+pub fn needs(plan: &Plan, job: &Job, geometry: Geometry) -> Result<Needs, Error> {
+    let layout = layout(plan, job, geometry.slot_bytes)?;
+    let ranks = || (0..plan.header.ranks).map(RankId);
+    let buffers = ranks()
+        .flat_map(|rank| plan.buffers.iter().enumerate().filter(move |(_, buffer)| buffer.at.holds(rank)))
+        .map(|(b, _)| layout.buffer_bytes(BufferId::new(b)))
+        .fold(0, u64::saturating_add);
+    let scratch = ranks().map(|rank| layout.scratch_bytes(rank)).fold(0, u64::saturating_add);
+    let needs = Needs { shared: geometry.segment(plan)?.bytes(), buffers, scratch };
+    needs.check(budget::available())?;
+    Ok(needs)
+}
+
+fn layout(plan: &Plan, job: &Job, slot_bytes: u32) -> Result<Layout, Error> {
+    Layout::new(plan, job.shape.elements, job.shape.dtype, slot_bytes)
+        .map_err(|e| Error::new(Kind::Invalid, e.to_string()))
+}
+
+/// The most cells that one step sends.
+fn widest(plan: &Plan) -> u32 {
+    let sends = |step: &&plan::plan::Step| plan.dst(step).iter().any(|o| matches!(o, Operand::Channel(_)));
+    plan.steps.iter().filter(sends).map(|step| step.width).max().unwrap_or(1)
+}

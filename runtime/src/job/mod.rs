@@ -1,0 +1,123 @@
+//! Jobs: one collective, called some number of times by all ranks, timed and checked.
+//!
+//! In: a verified plan and a [`Job`]. Out: a [`Report`] (times, elements that are wrong), or the error that ended it.
+//! [`threads`] runs every rank as a thread of this process; `launch` runs each as a process. Both run the same code
+//! for a rank ([`rank`]) on the same shared segment.
+
+pub mod geometry;
+pub mod rank;
+pub mod threads;
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+pub use self::geometry::Geometry;
+use crate::exec::Shape;
+use crate::memory::budget::Needs;
+
+/// What to run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Job {
+    /// Counts, type, operator, form.
+    pub shape: Shape,
+    /// S: the bytes of a slot; chosen if not given.
+    pub slot_bytes: Option<u32>,
+    /// k: the slots of a channel; chosen if not given.
+    pub slots: Option<u32>,
+    /// Calls that are made before time is taken.
+    pub warmup: u32,
+    /// Calls that are timed.
+    pub iterations: u32,
+    /// Writes the inputs anew before each timed call, outside of the time taken: otherwise a reader finds in its own
+    /// cache what its peer has not changed, and the time is too good.
+    pub refill: bool,
+    /// Makes a further call before and after these, and compares every element that it promises with the definition
+    /// of the collective.
+    pub check: bool,
+    /// Which random inputs.
+    pub seed: u64,
+    /// For how long nothing may move before the run is given up.
+    pub deadline: Duration,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// The slots that were used.
+    pub geometry: Geometry,
+    /// The memory that was used.
+    pub needs: Needs,
+    /// For each timed call, the time that the slowest rank took.
+    pub times: Vec<Duration>,
+    /// How many elements were compared.
+    pub checked: u64,
+    /// How many of them were wrong.
+    pub wrong: u64,
+    /// The first wrong one of the lowest rank that has any.
+    pub first_wrong: Option<Wrong>,
+}
+
+/// An element that is not what it must be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wrong {
+    /// Where.
+    pub rank: u32,
+    /// In which buffer.
+    pub buffer: String,
+    /// In which of its blocks.
+    pub block: u32,
+    /// The element of the block.
+    pub index: u64,
+    /// What it is.
+    pub got: String,
+    /// What it must be.
+    pub expected: String,
+}
+
+/// What one rank found.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct RankReport {
+    /// For each timed call, nanoseconds.
+    pub times: Vec<u64>,
+    /// How many elements were compared.
+    pub checked: u64,
+    /// How many of them were wrong.
+    pub wrong: u64,
+    /// The first.
+    pub first_wrong: Option<Wrong>,
+}
+
+impl Job {
+    /// One checked call out of place, with the usual deadline of 30 seconds.
+    pub fn new(shape: Shape) -> Job {
+        Job {
+            shape,
+            slot_bytes: None,
+            slots: None,
+            warmup: 0,
+            iterations: 0,
+            refill: false,
+            check: true,
+            seed: 1,
+            deadline: Duration::from_secs(30),
+        }
+    }
+}
+
+impl Report {
+    /// Of all ranks, in order of rank.
+    pub(crate) fn of(geometry: Geometry, needs: Needs, ranks: Vec<RankReport>) -> Report {
+        let calls = ranks.iter().map(|r| r.times.len()).max().unwrap_or(0);
+        let slowest =
+            |call: usize| ranks.iter().filter_map(|r| r.times.get(call)).copied().max().unwrap_or(0);
+        Report {
+            geometry,
+            needs,
+            times: (0..calls).map(|call| Duration::from_nanos(slowest(call))).collect(),
+            checked: ranks.iter().map(|r| r.checked).sum(),
+            wrong: ranks.iter().map(|r| r.wrong).sum(),
+            first_wrong: ranks.into_iter().find_map(|r| r.first_wrong),
+        }
+    }
+}

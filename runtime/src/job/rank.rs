@@ -1,0 +1,148 @@
+//! What one rank of a job does, be it a thread or a process.
+//!
+//! In: plan, job, segment, rank. Out: its report. Before a checked call the outputs are filled with a pattern that no
+//! result has, so that a call that writes nothing is not taken for one that is right.
+
+use std::time::Instant;
+
+use plan::ids::{BufferId, RankId};
+use plan::plan::Role;
+use plan::reference::{self, Reference};
+
+use super::{Geometry, Job, RankReport, Wrong};
+use crate::cpus;
+use crate::error::Error;
+use crate::exec::buffers::Memory;
+use crate::exec::{Patience, Rank, Shape, VerifiedPlan};
+use crate::memory::segment::Segment;
+use crate::wait::Policy;
+
+/// Runs the part of `rank`.
+pub fn run_rank(
+    plan: &VerifiedPlan,
+    job: &Job,
+    geometry: Geometry,
+    segment: &Segment,
+    rank: RankId,
+) -> Result<RankReport, Error> {
+    let outcome = Run::new(plan, job, geometry, segment, rank).and_then(|mut run| run.all());
+    // An error before the first call is nobody's to find but this rank's: the others must hear of it.
+    outcome.inspect_err(|error| {
+        segment.board().abort(error);
+    })
+}
+
+struct Run<'a> {
+    plan: &'a VerifiedPlan,
+    job: &'a Job,
+    rank: RankId,
+    caller: Rank<'a>,
+    memory: Memory,
+    report: RankReport,
+}
+
+impl<'a> Run<'a> {
+    fn new(
+        plan: &'a VerifiedPlan,
+        job: &'a Job,
+        geometry: Geometry,
+        segment: &'a Segment,
+        rank: RankId,
+    ) -> Result<Run<'a>, Error> {
+        let policy = Policy::of(plan.header.ranks as usize, cpus::allowed());
+        let patience = Patience { policy, deadline: job.deadline };
+        let mut caller = Rank::connect(plan, segment, geometry.slot_bytes, rank, patience)?;
+        let layout = caller.prepare(job.shape)?;
+        let memory = Memory::new(plan, layout, rank, job.shape.in_place)?;
+        Ok(Run { plan, job, rank, caller, memory, report: RankReport::default() })
+    }
+
+    fn all(&mut self) -> Result<RankReport, Error> {
+        let Job { warmup, iterations, refill, check, seed, .. } = *self.job;
+        if check {
+            self.checked_call(seed)?;
+        } else {
+            self.fill(seed);
+        }
+        for call in 0..u64::from(warmup) + u64::from(iterations) {
+            if refill {
+                self.fill(seed.wrapping_add(call + 1));
+            }
+            self.caller.barrier()?;
+            let began = Instant::now();
+            self.caller.call(self.job.shape, &mut self.memory.buffers())?;
+            if call >= u64::from(warmup) {
+                self.report.times.push(began.elapsed().as_nanos() as u64);
+            }
+        }
+        if check && warmup + iterations > 0 {
+            self.checked_call(seed.wrapping_add(1 << 32))?;
+        }
+        Ok(std::mem::take(&mut self.report))
+    }
+
+    fn checked_call(&mut self, seed: u64) -> Result<(), Error> {
+        for (b, _) in self.buffers(Role::Recv) {
+            self.memory.bytes_mut(b).fill(0xa5);
+        }
+        self.fill(seed);
+        self.caller.barrier()?;
+        self.caller.call(self.job.shape, &mut self.memory.buffers())?;
+        self.check(seed);
+        Ok(())
+    }
+
+    /// Fills the inputs; any rank can make those of any other.
+    fn fill(&mut self, seed: u64) {
+        let Shape { dtype, op, .. } = self.job.shape;
+        for (b, _) in self.buffers(Role::Send) {
+            reference::fill(dtype, op, seed, self.rank, b, self.memory.bytes_mut(b));
+        }
+    }
+
+    /// Compares every element promised to this rank with the definition, a tile at a time so that the inputs of all
+    /// ranks need no memory.
+    fn check(&mut self, seed: u64) {
+        const TILE: u64 = 8 << 10;
+        let Shape { dtype, op, elements, .. } = self.job.shape;
+        let size = u64::from(dtype.size());
+        let promise = Reference::new(&self.plan.promise);
+        let mut operands: Vec<Vec<u8>> = Vec::new();
+        for (b, name) in self.buffers(Role::Recv) {
+            for (block, list) in promise.clauses(b, self.rank) {
+                operands.resize(list.len().max(operands.len()), Vec::new());
+                for from in (0..elements).step_by(TILE as usize) {
+                    let count = TILE.min(elements - from);
+                    for (operand, place) in operands.iter_mut().zip(list) {
+                        operand.resize((count * size) as usize, 0);
+                        let first = u64::from(place.block) * elements + from;
+                        reference::fill_from(dtype, op, seed, place.rank, place.buffer, first, operand);
+                    }
+                    let operands: Vec<&[u8]> = operands[..list.len()].iter().map(Vec::as_slice).collect();
+                    let start = (u64::from(block) * elements + from) * size;
+                    let got = &self.memory.bytes(b)[start as usize..][..(count * size) as usize];
+                    let wrong = reference::check(dtype, op, &operands, got);
+                    self.report.checked += count;
+                    self.report.wrong += wrong.count;
+                    if let (Some(first), None) = (wrong.first, &self.report.first_wrong) {
+                        self.report.first_wrong = Some(Wrong {
+                            rank: self.rank.0,
+                            buffer: name.clone(),
+                            block,
+                            index: from + first.index,
+                            got: first.got.to_string(),
+                            expected: first.expected.to_string(),
+                        });
+                    }
+                }
+            }
+        }
+    }
+
+    /// This rank's buffers of a role, with their names.
+    fn buffers(&self, role: Role) -> Vec<(BufferId, String)> {
+        let here =
+            self.plan.buffers.iter().enumerate().filter(|(_, b)| b.role == role && b.at.holds(self.rank));
+        here.map(|(b, buffer)| (BufferId::new(b), buffer.name.clone())).collect()
+    }
+}

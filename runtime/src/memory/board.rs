@@ -1,0 +1,210 @@
+//! The board of a job: the abort word, the barrier, and what each rank says about itself.
+//!
+//! In: stores by the ranks as they go. Out: what any rank (or the launcher) needs to end a failed run and to report
+//! it. Everything is atomic words in shared memory; all zero at the start. The first error wins; a rank's own words
+//! are written by that rank alone, except its doorbell.
+
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::call::Record;
+use crate::error::{Error, Kind};
+use crate::memory::text::Text;
+use crate::wait::NAP;
+
+/// How many records of different calls a rank keeps: one stands for all calls from its own to the next record's.
+pub const RECORDS: usize = 4;
+
+const CLEAR: u32 = 0;
+const CLAIMED: u32 = 1;
+const WRITTEN: u32 = 2;
+
+/// What all ranks share.
+#[repr(C, align(128))]
+#[derive(Debug)]
+pub struct Board {
+    abort: AtomicU32,
+    error: Text<1000>,
+    barrier: Arrivals,
+}
+
+/// On a line of its own: the abort word is read in every waiting loop.
+#[repr(C, align(128))]
+#[derive(Debug)]
+struct Arrivals(AtomicU64);
+
+/// What one rank says about itself.
+#[repr(C, align(128))]
+#[derive(Debug)]
+pub struct RankWords {
+    /// The call it entered last.
+    pub entered: AtomicU64,
+    /// The call it finished last.
+    pub left: AtomicU64,
+    /// The barriers it has come to.
+    pub barriers: AtomicU64,
+    /// Its process, or 0 where ranks are threads.
+    pub pid: AtomicU32,
+    doorbell: Doorbell,
+    records: [RecordWords; RECORDS],
+}
+
+/// Written by peers, on a line of its own.
+#[repr(C, align(128))]
+#[derive(Debug)]
+struct Doorbell {
+    sleeping: AtomicU32,
+    rung: AtomicU32,
+}
+
+#[repr(C)]
+#[derive(Debug)]
+struct RecordWords {
+    call: AtomicU64,
+    record: Text<64>,
+}
+
+/// Where one block of one rank stands; written by that rank alone.
+#[repr(C)]
+#[derive(Debug)]
+pub struct BlockWords {
+    at: AtomicU64,
+    iteration: AtomicU64,
+}
+
+/// What a block says about itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum At {
+    /// It has not begun.
+    Nowhere,
+    /// It is at this step.
+    Step(u32),
+    /// It has done its part of the call.
+    Done,
+}
+
+impl Board {
+    /// Whether some rank, or the launcher, has given up.
+    #[inline]
+    pub fn aborted(&self) -> bool {
+        self.abort.load(Ordering::Relaxed) != CLEAR
+    }
+
+    /// Ends the run for all; returns whether this error was the first and stands on the board.
+    pub fn abort(&self, error: &Error) -> bool {
+        if self.abort.compare_exchange(CLEAR, CLAIMED, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+            return false;
+        }
+        // Each rank reports its own position; the board has no room for those of all.
+        let brief = Error { others: Vec::new(), ..error.clone() };
+        let text = serde_json::to_string(&brief).ok().filter(|text| text.len() <= 8000).or_else(|| {
+            let message = brief.message.chars().take(1000).collect();
+            let smallest = Error { message, culprits: brief.culprits.clone(), ..Error::new(brief.kind, "") };
+            serde_json::to_string(&smallest).ok()
+        });
+        self.error.store(text.as_deref().unwrap_or(""));
+        self.abort.store(WRITTEN, Ordering::Release);
+        true
+    }
+
+    /// The error that ended the run, if one did.
+    pub fn cause(&self) -> Option<Error> {
+        let began = Instant::now();
+        loop {
+            match self.abort.load(Ordering::Acquire) {
+                CLEAR => return None,
+                WRITTEN => break,
+                // Whoever claimed the board is writing, or died while it was.
+                _ if began.elapsed() > Duration::from_millis(200) => break,
+                _ => std::thread::yield_now(),
+            }
+        }
+        let unknown = || Error::new(Kind::Aborted, "a rank gave up, and could not say why");
+        Some(serde_json::from_str(&self.error.load()).unwrap_or_else(|_| unknown()))
+    }
+
+    /// Comes to a barrier; returns how many arrivals complete it, for [`Board::complete`].
+    pub fn arrive(&self, own: &RankWords, ranks: u64) -> u64 {
+        let number = own.barriers.load(Ordering::Relaxed) + 1;
+        own.barriers.store(number, Ordering::Relaxed);
+        self.barrier.0.fetch_add(1, Ordering::AcqRel);
+        number * ranks
+    }
+
+    /// Whether so many arrivals have happened.
+    #[inline]
+    pub fn complete(&self, arrivals: u64) -> bool {
+        self.barrier.0.load(Ordering::Acquire) >= arrivals
+    }
+}
+
+impl RankWords {
+    /// Wakes the rank if it sleeps. The look at `sleeping` is not ordered after what the caller has just published:
+    /// a wake-up may be missed, and then costs one [`NAP`] at most; a fence here would cost every message.
+    #[inline]
+    pub fn ring(&self) {
+        if self.doorbell.sleeping.load(Ordering::Relaxed) != 0 {
+            self.wake();
+        }
+    }
+
+    /// Sleeps until rung or for a [`NAP`], unless `ready` says that there is something to do.
+    pub fn sleep(&self, ready: impl FnOnce() -> bool) {
+        let rung = self.doorbell.rung.load(Ordering::Relaxed);
+        self.doorbell.sleeping.store(1, Ordering::SeqCst);
+        if !ready() {
+            crate::memory::futex::wait(&self.doorbell.rung, rung, NAP);
+        }
+        self.doorbell.sleeping.store(0, Ordering::Relaxed);
+    }
+
+    /// Writes down what calls this rank makes from `record.call` on, as its record number `number`; visible to whoever
+    /// reads a message of such a call.
+    pub fn record(&self, record: &Record, number: u64) {
+        let words = &self.records[(number % RECORDS as u64) as usize];
+        words.call.store(record.call, Ordering::Relaxed);
+        words.record.store(&serde_json::to_string(record).unwrap_or_default());
+    }
+
+    /// What this rank wrote down about call `call`, if it is still there.
+    pub fn recorded(&self, call: u64) -> Option<Record> {
+        let fitting = self.records.iter().filter(|words| {
+            let from = words.call.load(Ordering::Relaxed);
+            from > 0 && from <= call
+        });
+        let words = fitting.max_by_key(|words| words.call.load(Ordering::Relaxed))?;
+        let record: Record = serde_json::from_str(&words.record.load()).ok()?;
+        Some(Record { call, ..record })
+    }
+
+    #[cold]
+    fn wake(&self) {
+        self.doorbell.rung.fetch_add(1, Ordering::Relaxed);
+        crate::memory::futex::wake(&self.doorbell.rung);
+    }
+}
+
+impl BlockWords {
+    /// Says where the block stands.
+    #[inline]
+    pub fn publish(&self, at: At, iteration: u64) {
+        let word = match at {
+            At::Nowhere => 0,
+            At::Step(step) => 1 << 32 | u64::from(step),
+            At::Done => 2 << 32,
+        };
+        self.at.store(word, Ordering::Relaxed);
+        self.iteration.store(iteration, Ordering::Relaxed);
+    }
+
+    /// Where the block stands, and in which iteration.
+    pub fn read(&self) -> (At, u64) {
+        let word = self.at.load(Ordering::Relaxed);
+        let at = match word >> 32 {
+            0 => At::Nowhere,
+            1 => At::Step(word as u32),
+            _ => At::Done,
+        };
+        (at, self.iteration.load(Ordering::Relaxed))
+    }
+}

@@ -1,0 +1,140 @@
+//! Anonymous shared memory: sealed, reserved memfds and their mappings.
+//!
+//! In: a size or some bytes. Out: a file descriptor that can be handed to a child, and mapped. The one hard idea:
+//! memory is reserved (`fallocate`) before it is used, so that a machine without enough of it says so here, with an
+//! error, and not later with a SIGBUS; and the size is sealed, so that no process that holds the descriptor can
+//! shrink it under another. There is no name in any file system: when the last process is gone, so is the memory.
+
+use std::ffi::CStr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::ptr::{NonNull, null_mut};
+
+use rustix::fs::{
+    FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, ftruncate, memfd_create,
+};
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
+
+use crate::error::{Error, Kind};
+
+/// A mapping, unmapped when dropped.
+#[derive(Debug)]
+pub struct Mapping {
+    start: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: a mapping is plain memory; who may touch which part of it when is the business of its users.
+unsafe impl Send for Mapping {}
+// SAFETY: as above; a shared reference gives out nothing but the address.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Zeroed memory of this process alone.
+    pub fn private(bytes: u64) -> Result<Mapping, Error> {
+        let bytes = length(bytes)?;
+        if bytes == 0 {
+            return Ok(Mapping { start: NonNull::dangling(), bytes });
+        }
+        // SAFETY: a new mapping at an address that the kernel chooses overlaps nothing.
+        let start = unsafe {
+            mmap_anonymous(null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
+        };
+        Mapping::of(start, bytes)
+    }
+
+    /// The memory behind a descriptor.
+    pub fn shared(fd: BorrowedFd<'_>, bytes: u64, writable: bool) -> Result<Mapping, Error> {
+        let bytes = length(bytes)?;
+        if bytes == 0 {
+            return Ok(Mapping { start: NonNull::dangling(), bytes });
+        }
+        let protection = if writable { ProtFlags::READ | ProtFlags::WRITE } else { ProtFlags::READ };
+        // SAFETY: a new mapping at an address that the kernel chooses overlaps nothing.
+        let start = unsafe { mmap(null_mut(), bytes, protection, MapFlags::SHARED, fd, 0) };
+        Mapping::of(start, bytes)
+    }
+
+    /// Its first byte; valid for [`Mapping::bytes`] bytes, and aligned to a page unless it is empty.
+    pub fn start(&self) -> *mut u8 {
+        self.start.as_ptr()
+    }
+
+    /// How long it is.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    fn of(start: Result<*mut core::ffi::c_void, Errno>, bytes: usize) -> Result<Mapping, Error> {
+        let start = start.map_err(|e| shortage(bytes as u64, e))?;
+        let start = NonNull::new(start.cast()).ok_or_else(|| shortage(bytes as u64, Errno::NOMEM))?;
+        Ok(Mapping { start, bytes })
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        if self.bytes > 0 {
+            // SAFETY: this value owns the mapping, and nothing borrowed from it outlives it. Nothing can be done
+            // about an error, and none is possible for a mapping that exists.
+            let _ = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
+        }
+    }
+}
+
+/// Zeroed memory to share: `bytes` of it are reserved, its size is fixed.
+pub fn reserve(name: &CStr, bytes: u64) -> Result<OwnedFd, Error> {
+    let fd = memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
+        .map_err(|e| shortage(bytes, e))?;
+    ftruncate(&fd, bytes).map_err(|e| shortage(bytes, e))?;
+    loop {
+        match if bytes == 0 { Ok(()) } else { fallocate(&fd, FallocateFlags::empty(), 0, bytes) } {
+            Ok(()) => break,
+            Err(Errno::INTR) => {}
+            Err(e) => return Err(shortage(bytes, e)),
+        }
+    }
+    seal(&fd, SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL)?;
+    Ok(fd)
+}
+
+/// Memory that holds `content` and that nobody can change any more.
+pub fn publish(name: &CStr, content: &[u8]) -> Result<OwnedFd, Error> {
+    let bytes = content.len() as u64;
+    let fd = memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
+        .map_err(|e| shortage(bytes, e))?;
+    let mut rest = content;
+    while !rest.is_empty() {
+        match rustix::io::write(&fd, rest) {
+            Ok(written) => rest = &rest[written..],
+            Err(Errno::INTR) => {}
+            Err(e) => return Err(shortage(bytes, e)),
+        }
+    }
+    seal(&fd, SealFlags::GROW | SealFlags::SHRINK | SealFlags::WRITE | SealFlags::SEAL)?;
+    Ok(fd)
+}
+
+/// The size of the memory behind a descriptor.
+pub fn size(fd: &impl AsFd) -> Result<u64, Error> {
+    let stat = rustix::fs::fstat(fd)
+        .map_err(|e| Error::new(Kind::Internal, format!("cannot ask the size of shared memory: {e}")))?;
+    Ok(stat.st_size as u64)
+}
+
+fn seal(fd: &OwnedFd, seals: SealFlags) -> Result<(), Error> {
+    fcntl_add_seals(fd, seals).map_err(|e| {
+        Error::new(Kind::Resource, format!("this kernel cannot fix the size of shared memory: {e}"))
+    })
+}
+
+fn length(bytes: u64) -> Result<usize, Error> {
+    usize::try_from(bytes)
+        .ok()
+        .filter(|&n| n <= isize::MAX as usize)
+        .ok_or_else(|| shortage(bytes, Errno::NOMEM))
+}
+
+fn shortage(bytes: u64, errno: Errno) -> Error {
+    Error::new(Kind::Resource, format!("the machine does not give {bytes} bytes of memory: {errno}"))
+}

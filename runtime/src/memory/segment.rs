@@ -1,0 +1,229 @@
+//! The shared segment of a job: the board, each rank's words, all channels.
+//!
+//! In: a plan and a geometry (k slots of S bytes). Out: references into one mapping, the same in every process that
+//! computes the same [`Shape`]. The one hard idea: all offsets follow from plan and geometry alone, so nothing but
+//! the descriptor and those two has to travel. Writers and readers of a word lie on lines of their own (128 bytes:
+//! two lines are fetched together).
+
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::atomic::Ordering;
+
+use plan::ids::{BlockId, ChannelId, RankId};
+use plan::plan::{ChannelKind, Plan};
+
+use crate::channel::protocol::{Head, Tail};
+use crate::error::{Error, Kind};
+use crate::memory::board::{BlockWords, Board, RankWords};
+use crate::memory::memfd::{self, Mapping};
+
+const LINE: u128 = 128;
+const PAGE: u128 = 4096;
+
+/// Where everything lies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shape {
+    copies: u32,
+    slots: u32,
+    stride: usize,
+    ranks: Vec<RankShape>,
+    /// For each rank, the place of its first block among all blocks of the plan.
+    first_block: Vec<u32>,
+    channels: Vec<ChannelShape>,
+    bytes: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct RankShape {
+    words: usize,
+    blocks: usize,
+    block_count: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct ChannelShape {
+    start: usize,
+    readers: usize,
+    kind: ChannelKind,
+}
+
+/// The segment, mapped.
+#[derive(Debug)]
+pub struct Segment {
+    map: Mapping,
+    shape: Shape,
+}
+
+/// The memory of one channel of one copy.
+#[derive(Debug, Clone, Copy)]
+pub struct ChannelMemory<'a> {
+    /// The writer's line.
+    pub head: &'a Head,
+    /// The readers' lines.
+    pub tails: &'a [Tail],
+    /// k; `u64::MAX` for tokens.
+    pub credit: u64,
+    /// The first slot.
+    pub slots: *mut u8,
+    /// From one slot to the next.
+    pub stride: usize,
+}
+
+impl Shape {
+    /// The shape of the segment for `plan` with `slots` slots of `slot_bytes` per channel.
+    pub fn new(plan: &Plan, slots: u32, slot_bytes: u32) -> Result<Shape, Error> {
+        if slots == 0 || slots < plan.header.k_min {
+            let message =
+                format!("{slots} slots per channel are too few: the plan needs {}", plan.header.k_min.max(1));
+            return Err(Error::new(Kind::Invalid, message).help("allow more slots"));
+        }
+        let copies = plan.header.copies;
+        let stride = u128::from(slot_bytes).next_multiple_of(64);
+        // At most 2^32 things of at most 2^70 bytes each: 128 bits do not overflow.
+        let mut end = (size_of::<Board>() as u128).next_multiple_of(PAGE);
+        let mut take = |bytes: u128, align: u128| {
+            let start = end.next_multiple_of(align);
+            end = start + bytes;
+            start as usize
+        };
+        let mut ranks = Vec::with_capacity(plan.header.ranks as usize);
+        let mut first_block = Vec::with_capacity(plan.header.ranks as usize);
+        for rank in 0..plan.header.ranks {
+            let block_count = plan.blocks_of(RankId(rank)).len() * copies as usize;
+            first_block.push(plan.blocks.partition_point(|b| b.rank < RankId(rank)) as u32);
+            let words = take(size_of::<RankWords>() as u128, LINE);
+            let blocks = take(size_of::<BlockWords>() as u128 * block_count as u128, LINE);
+            ranks.push(RankShape { words, blocks, block_count });
+        }
+        let mut channels = Vec::with_capacity(plan.channels.len() * copies as usize);
+        for channel in &plan.channels {
+            let readers = plan.readers(channel).len();
+            let payload = match channel.kind {
+                ChannelKind::Slots => u128::from(slots) * stride,
+                ChannelKind::Counter => 0,
+            };
+            let bytes = size_of::<Head>() as u128 + readers as u128 * size_of::<Tail>() as u128 + payload;
+            for _ in 0..copies {
+                channels.push(ChannelShape { start: take(bytes, LINE), readers, kind: channel.kind });
+            }
+        }
+        let total = end.next_multiple_of(PAGE);
+        if total > i64::MAX as u128 {
+            let message = format!("the channels of this run would need {total} bytes");
+            return Err(Error::new(Kind::Resource, message).help("use fewer or smaller slots"));
+        }
+        Ok(Shape {
+            copies,
+            slots,
+            stride: stride as usize,
+            ranks,
+            first_block,
+            channels,
+            bytes: total as u64,
+        })
+    }
+
+    /// The size of the segment.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// How many ranks there are.
+    pub fn ranks(&self) -> u32 {
+        self.ranks.len() as u32
+    }
+
+    /// The instance of a channel in a copy: its index among all.
+    pub fn instance(&self, channel: ChannelId, copy: u32) -> usize {
+        channel.index() * self.copies as usize + copy as usize
+    }
+}
+
+impl Segment {
+    /// A new segment, and the descriptor to hand to other processes.
+    pub fn create(shape: Shape) -> Result<(Segment, OwnedFd), Error> {
+        let fd = memfd::reserve(c"rcc-segment", shape.bytes)?;
+        let segment = Segment::open(std::os::fd::AsFd::as_fd(&fd), shape)?;
+        Ok((segment, fd))
+    }
+
+    /// The segment behind a descriptor.
+    pub fn open(fd: BorrowedFd<'_>, shape: Shape) -> Result<Segment, Error> {
+        let size = memfd::size(&fd)?;
+        if size != shape.bytes {
+            let message = format!("the shared segment has {size} bytes, not {}", shape.bytes);
+            return Err(Error::new(Kind::Internal, message));
+        }
+        let map = Mapping::shared(fd, shape.bytes, true)?;
+        Ok(Segment { map, shape })
+    }
+
+    /// Where everything lies.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// What all ranks share.
+    pub fn board(&self) -> &Board {
+        self.at(0)
+    }
+
+    /// What a rank says about itself.
+    pub fn rank(&self, rank: RankId) -> &RankWords {
+        self.at(self.shape.ranks[rank.index()].words)
+    }
+
+    /// Where the blocks of a rank stand, block by block, for each its copies.
+    pub fn blocks(&self, rank: RankId) -> &[BlockWords] {
+        let RankShape { blocks, block_count, .. } = self.shape.ranks[rank.index()];
+        self.slice(blocks, block_count)
+    }
+
+    /// Where a block of a copy stands.
+    pub fn block(&self, rank: RankId, block: BlockId, copy: u32) -> &BlockWords {
+        let within = block.0 - self.shape.first_block[rank.index()];
+        &self.blocks(rank)[within as usize * self.shape.copies as usize + copy as usize]
+    }
+
+    /// The memory of a channel instance.
+    pub fn channel(&self, instance: usize) -> ChannelMemory<'_> {
+        let ChannelShape { start, readers, kind } = self.shape.channels[instance];
+        let tails = start + size_of::<Head>();
+        let slots = tails + readers * size_of::<Tail>();
+        ChannelMemory {
+            head: self.at(start),
+            tails: self.slice(tails, readers),
+            credit: match kind {
+                ChannelKind::Slots => u64::from(self.shape.slots),
+                ChannelKind::Counter => u64::MAX,
+            },
+            slots: self.map.start().wrapping_add(slots),
+            stride: self.shape.stride,
+        }
+    }
+
+    /// Lets the message numbers of all channels begin after `number`, as if so many had been sent before. Only before
+    /// any rank has connected.
+    pub fn number_from(&self, number: u64) {
+        for instance in 0..self.shape.channels.len() {
+            let channel = self.channel(instance);
+            channel.head.published.store(number, Ordering::Relaxed);
+            for tail in channel.tails {
+                tail.consumed.store(number, Ordering::Relaxed);
+            }
+        }
+    }
+
+    fn at<T>(&self, offset: usize) -> &T {
+        &self.slice(offset, 1)[0]
+    }
+
+    /// `T` is made of atomics alone (`Board`, `RankWords`, `BlockWords`, `Head`, `Tail`).
+    fn slice<T>(&self, offset: usize, count: usize) -> &[T] {
+        debug_assert!(
+            offset + count * size_of::<T>() <= self.map.bytes() && offset.is_multiple_of(align_of::<T>())
+        );
+        // SAFETY: `Shape::new` laid these out within the segment, aligned and apart from all else; every bit pattern
+        // is a valid `T` because it is made of atomics, which may be shared and change at any time.
+        unsafe { std::slice::from_raw_parts(self.map.start().add(offset).cast::<T>(), count) }
+    }
+}

@@ -1,0 +1,212 @@
+//! Reports: who waits where, and whose fault it is.
+//!
+//! In: the board, the counters of all channels, and the plan. Out: a position for every rank, and the error for a
+//! deadline or a mismatch. The one hard idea: all that a rank waits for can be read from shared memory, so any rank
+//! can say of any other whether it has what it needs; a rank that has, and does not go on, is at fault.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use plan::ids::{BlockId, ChannelId, RankId, StepId};
+use plan::plan::{ChannelKind, Operand, Plan};
+
+use crate::call::difference;
+use crate::error::{Error, Kind, Place, Position, State};
+use crate::memory::board::At;
+use crate::memory::segment::Segment;
+
+/// Where every rank stands.
+pub fn positions(plan: &Plan, segment: &Segment) -> Vec<Position> {
+    (0..plan.header.ranks).map(|rank| position(plan, segment, RankId(rank))).collect()
+}
+
+/// The error for a call in which nothing has moved for `deadline`, as `rank` sees it.
+pub fn nothing_moves(plan: &Plan, segment: &Segment, rank: RankId, call: u64, deadline: Duration) -> Error {
+    let absent: Vec<u32> = (0..plan.header.ranks)
+        .filter(|&r| segment.rank(RankId(r)).entered.load(Ordering::Relaxed) < call)
+        .collect();
+    if !absent.is_empty() {
+        let message = format!("{} not entered call {call} for {deadline:?}", name(&absent, "has", "have"));
+        return Error { culprits: absent, ..Error::new(Kind::Late, message) };
+    }
+    let idle: Vec<u32> = positions(plan, segment)
+        .into_iter()
+        .filter(|p| p.rank != rank.0)
+        .filter(
+            |p| matches!(&p.state, State::At(places) if places.iter().any(|place| place.waits.is_empty())),
+        )
+        .map(|p| p.rank)
+        .collect();
+    let message = if idle.is_empty() {
+        format!("nothing has moved for {deadline:?} in call {call}")
+    } else {
+        format!(
+            "nothing has moved for {deadline:?} in call {call}: {} all it needs and does not go on",
+            name(&idle, "has", "each have")
+        )
+    };
+    Error { culprits: idle, ..Error::new(Kind::Stalled, message) }
+}
+
+/// The error for a barrier between calls that not all ranks have come to.
+pub fn late_at_barrier(segment: &Segment, rank: RankId, waited: Duration) -> Error {
+    let barriers = |r: u32| segment.rank(RankId(r)).barriers.load(Ordering::Relaxed);
+    let own = barriers(rank.0);
+    let absent: Vec<u32> = (0..segment.shape().ranks()).filter(|&r| barriers(r) < own).collect();
+    let message = format!("{} not come to the next call for {waited:.0?}", name(&absent, "has", "have"));
+    Error { culprits: absent, ..Error::new(Kind::Late, message) }
+}
+
+/// The error for a message from `from` that belongs to another call than that of `rank`.
+pub fn mismatch(segment: &Segment, rank: RankId, from: RankId, call: u64) -> Error {
+    let record = |r: RankId| segment.rank(r).recorded(call);
+    let (own, other) = (record(rank), record(from));
+    let what = match (&own, &other) {
+        (Some(a), Some(b)) => difference(a, b),
+        _ => String::new(),
+    };
+    let what = if what.is_empty() { "call".to_string() } else { what };
+    let text = |record: Option<crate::call::Record>| record.map_or("unknown".to_string(), |r| r.to_string());
+    let message = format!(
+        "ranks {} and {} differ in {what}\n  rank {}: {}\n  rank {}: {}",
+        rank.0,
+        from.0,
+        rank.0,
+        text(own),
+        from.0,
+        text(other)
+    );
+    Error { culprits: vec![from.0, rank.0], ..Error::new(Kind::Mismatch, message) }
+}
+
+fn position(plan: &Plan, segment: &Segment, rank: RankId) -> Position {
+    let words = segment.rank(rank);
+    let (entered, left) = (words.entered.load(Ordering::Relaxed), words.left.load(Ordering::Relaxed));
+    let note = process_note(words.pid.load(Ordering::Relaxed));
+    if entered == left {
+        return Position { rank: rank.0, call: entered, state: State::Outside, note };
+    }
+    let mut places = Vec::new();
+    let mut finished = true;
+    let first = plan.blocks.partition_point(|b| b.rank < rank);
+    for (b, block) in plan.blocks_of(rank).iter().enumerate() {
+        for copy in 0..plan.header.copies {
+            let id = BlockId::new(first + b);
+            let (at, iteration) = segment.block(rank, id, copy).read();
+            finished &= at == At::Done;
+            if let (At::Step(step), true) = (at, places.len() < State::SHOWN) {
+                // A word read while a rank dies may be anything.
+                if (step as usize) < plan.steps.len() {
+                    places.push(place(plan, segment, rank, block.position, copy, StepId(step), iteration));
+                }
+            }
+        }
+    }
+    let state = if finished { State::Finished } else { State::At(places) };
+    Position { rank: rank.0, call: entered, state, note }
+}
+
+fn place(
+    plan: &Plan,
+    segment: &Segment,
+    rank: RankId,
+    block: u32,
+    copy: u32,
+    id: StepId,
+    iteration: u64,
+) -> Place {
+    let (line, text) = source(plan, id);
+    let waits = needs(plan, segment, rank, copy, id, iteration).join(" and ");
+    Place { block, step: id.0, iteration, line, text, waits }
+}
+
+/// `file:line` and the text of a step's origin.
+fn source(plan: &Plan, id: StepId) -> (String, String) {
+    let span = plan.spans.spans.get(plan.steps[id.index()].span.index());
+    match span {
+        Some(span) => {
+            let file = plan.spans.files.get(span.file as usize).map_or("?", String::as_str);
+            (format!("{file}:{}", span.line), span.text.clone())
+        }
+        None => ("?".to_string(), String::new()),
+    }
+}
+
+/// What a step still lacks, each as `for …`.
+fn needs(plan: &Plan, segment: &Segment, rank: RankId, copy: u32, id: StepId, iteration: u64) -> Vec<String> {
+    let step = &plan.steps[id.index()];
+    let rank_of = |block: BlockId| plan.blocks[block.index()].rank;
+    let memory = |channel: ChannelId| segment.channel(segment.shape().instance(channel, copy));
+    let mut needs = Vec::new();
+    for &operand in plan.src(step) {
+        let Operand::Channel(channel) = operand else { continue };
+        let description = &plan.channels[channel.index()];
+        let Some(reader) = plan.readers(description).iter().position(|&b| rank_of(b) == rank) else {
+            continue;
+        };
+        let memory = memory(channel);
+        let published = memory.head.published.load(Ordering::Relaxed);
+        if published <= memory.tails[reader].consumed.load(Ordering::Relaxed) {
+            let what = match description.kind {
+                ChannelKind::Slots => "message",
+                ChannelKind::Counter => "token",
+            };
+            needs.push(format!("for a {what} from rank {}", rank_of(description.writer).0));
+        }
+    }
+    for &operand in plan.dst(step) {
+        let Operand::Channel(channel) = operand else { continue };
+        let memory = memory(channel);
+        let published = memory.head.published.load(Ordering::Relaxed);
+        for (tail, &reader) in memory.tails.iter().zip(plan.readers(&plan.channels[channel.index()])) {
+            if published.saturating_sub(tail.consumed.load(Ordering::Relaxed)) >= memory.credit {
+                needs.push(format!("for rank {} to read what was sent", rank_of(reader).0));
+            }
+        }
+    }
+    for &wanted in plan.waits(step) {
+        let owner = plan.blocks.iter().position(|b| {
+            [&b.prologue, &b.body, &b.epilogue].iter().any(|section| section.contains(&wanted.0))
+        });
+        let Some(owner) = owner.map(BlockId::new) else { continue };
+        let (at, there) = segment.block(rank, owner, copy).read();
+        let done = match at {
+            At::Done => true,
+            At::Step(step) => there > iteration || (there == iteration && step > wanted.0),
+            At::Nowhere => false,
+        };
+        if !done {
+            let (line, _) = source(plan, wanted);
+            needs.push(format!("for block {} to finish {line}", plan.blocks[owner.index()].position));
+        }
+    }
+    needs
+}
+
+/// What the kernel says about a rank's process, if that explains why it does not go on.
+fn process_note(pid: u32) -> String {
+    if pid == 0 {
+        return String::new();
+    }
+    let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else {
+        return "its process has ended".to_string();
+    };
+    match stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next()) {
+        Some('T' | 't') => "its process is stopped, by a signal or a debugger".to_string(),
+        Some('Z' | 'X') => "its process has ended".to_string(),
+        _ => String::new(),
+    }
+}
+
+/// `rank 3 has` or `ranks 3, 4 have`.
+fn name(ranks: &[u32], one: &str, more: &str) -> String {
+    match ranks {
+        [] => format!("some rank {one}"),
+        [rank] => format!("rank {rank} {one}"),
+        _ => {
+            let shown: Vec<String> = ranks.iter().take(16).map(u32::to_string).collect();
+            let rest = if ranks.len() > 16 { ", …" } else { "" };
+            format!("ranks {}{rest} {more}", shown.join(", "))
+        }
+    }
+}
