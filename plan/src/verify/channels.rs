@@ -1,0 +1,124 @@
+//! V1: what is sent is received.
+//!
+//! In: a plan that V0 has passed. Out: for every reader of every channel and each section, as many receiving steps
+//! as sending ones, the i-th pair of equal width. Decided here: widths agree step by step, not only in total. The
+//! pairs of steps are then the messages: micro-step j of the one meets micro-step j of the other, and every later
+//! rule (and executor) may follow messages step by step. The length class of a message is that of its value, which
+//! V4 knows.
+
+use super::links::{EndId, Links, ends};
+use super::violation::{ChannelName, Report, Site, Violation};
+use crate::ids::{ChannelId, StepId};
+use crate::plan::{Plan, Section};
+
+/// What V1 finds.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// More is sent than received, or less.
+    #[error("{channel}: {sent} sending steps but {received} receiving steps in the {section:?}")]
+    Unbalanced {
+        /// The channel.
+        channel: ChannelName,
+        /// Where.
+        section: Section,
+        /// Steps that send.
+        sent: usize,
+        /// Steps that receive.
+        received: usize,
+    },
+    /// A step sends more cells than the matching one receives, or fewer.
+    #[error("{channel}: step {number} of the {section:?} sends {sent} cells but {received} are received")]
+    Width {
+        /// The channel.
+        channel: ChannelName,
+        /// Where.
+        section: Section,
+        /// The number of the pair among those of the section, from 0.
+        number: usize,
+        /// Cells sent.
+        sent: u32,
+        /// Cells received.
+        received: u32,
+    },
+}
+
+impl Fault {
+    /// The stable code.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Fault::Unbalanced { .. } => "plan::v1_unbalanced_channel",
+            Fault::Width { .. } => "plan::v1_width_mismatch",
+        }
+    }
+
+    /// What to do about it.
+    pub fn help(&self) -> &'static str {
+        match self {
+            Fault::Unbalanced { .. } => {
+                "give every send its receive in the same section, e.g. a third `recv` for a third `send`"
+            }
+            Fault::Width { .. } => {
+                "let the i-th send and the i-th receive move equally many cells, e.g. both 4"
+            }
+        }
+    }
+}
+
+/// V1.
+pub(super) fn check(plan: &Plan, links: &Links) -> Result<(), Vec<Violation>> {
+    let mut report = Report::default();
+    for channel in (0..plan.channels.len()).map(ChannelId::new) {
+        let sends = by_section(plan, links, links.senders(channel));
+        for end in ends(plan, channel) {
+            let receives = by_section(plan, links, links.receivers(end));
+            for ((section, sends), receives) in Section::ALL.into_iter().zip(sends).zip(receives) {
+                pair(plan, channel, end, section, sends, receives, &mut report);
+            }
+        }
+    }
+    report.verdict()
+}
+
+fn pair(
+    plan: &Plan,
+    channel: ChannelId,
+    end: EndId,
+    section: Section,
+    sends: &[StepId],
+    receives: &[StepId],
+    report: &mut Report,
+) {
+    let name = || ChannelName::of(plan, channel, plan.readers[end.index()]);
+    for (number, (&send, &receive)) in sends.iter().zip(receives).enumerate() {
+        let [sent, received] = [send, receive].map(|step| plan.steps[step.index()].width);
+        if sent != received {
+            report.add(|| {
+                let fault = Fault::Width { channel: name(), section, number, sent, received };
+                let sites = vec![Site::of(plan, send, "sent by"), Site::of(plan, receive, "received by")];
+                (super::Fault::Channels(fault), sites)
+            });
+            return;
+        }
+    }
+    let (sent, received) = (sends.len(), receives.len());
+    if sent != received {
+        report.add(|| {
+            let fault = Fault::Unbalanced { channel: name(), section, sent, received };
+            let site = match (sends.get(received), receives.get(sent)) {
+                (Some(&send), _) => Some(Site::of(plan, send, "sent, never received")),
+                (_, Some(&receive)) => Some(Site::of(plan, receive, "waits for a message that nobody sends")),
+                _ => None,
+            };
+            (super::Fault::Channels(fault), site.into_iter().collect())
+        });
+    }
+}
+
+/// Splits steps of one block (in program order) by section.
+fn by_section<'a>(plan: &Plan, links: &Links, steps: &'a [StepId]) -> [&'a [StepId]; 3] {
+    let Some(first) = steps.first() else { return [&[]; 3] };
+    let block = &plan.blocks[links.block_of[first.index()].index()];
+    let (prologue, rest) = steps.split_at(steps.partition_point(|step| step.0 < block.prologue.end));
+    let (body, epilogue) = rest.split_at(rest.partition_point(|step| step.0 < block.body.end));
+    [prologue, body, epilogue]
+}

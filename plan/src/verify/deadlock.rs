@@ -1,0 +1,376 @@
+//! V2: condition D (plan.md §4), and the least number of slots for which it holds.
+//!
+//! In: a plan that V0 and V1 have passed. Out: that with `header.k_min` slots per channel no execution can get
+//! stuck, with one less some would; and the order in which one execution starts the steps, which V3 and V4 follow.
+//!
+//! The graph of D has a micro-step for a node, and edges from program order, messages, credit and waits. It is a
+//! marked graph: it has a cycle if and only if an execution that lets every block run as far as it can gets stuck,
+//! whatever the order. So D is decided by running the plan with no data, k slots at a time, and nothing of the
+//! graph is ever stored. All three sections run in one go: no edge leads to an earlier section, so a cycle lies
+//! within one. Cost: every edge is looked at once per run; a blocked event remembers how far it got, and is looked
+//! at again only when the one thing that it lacks has come. One run for k_min and one for k_min − 1 as a rule.
+
+use super::links::{EndId, Links, ends};
+use super::violation::{Report, Site, Violation};
+use crate::ids::{BlockId, ChannelId, StepId};
+use crate::plan::{ChannelKind, Plan};
+
+/// What V2 finds.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// Stuck with any number of slots.
+    #[error("{} in a circle, however many slots the channels have", wait(.circle.len()))]
+    Deadlock {
+        /// What each step of the circle waits for; the sites are the steps, in this order.
+        circle: Vec<Lack>,
+    },
+    /// `header.k_min` is not the least number of slots.
+    #[error("the header says that {stated} slots per channel are needed and enough; it is {needed}")]
+    SlotCount {
+        /// What the header says.
+        stated: u32,
+        /// What is right.
+        needed: u32,
+        /// If `stated` is too low: the circle that it leads to; the sites are the steps, in this order.
+        circle: Vec<Lack>,
+    },
+}
+
+/// What a step that cannot start lacks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lack {
+    /// A message on this channel.
+    Message(ChannelId),
+    /// A free slot of this channel.
+    Slot(ChannelId),
+    /// This step of another block to finish.
+    Step(StepId),
+}
+
+impl Fault {
+    /// The stable code.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Fault::Deadlock { .. } => "plan::v2_deadlock",
+            Fault::SlotCount { .. } => "plan::v2_slot_count",
+        }
+    }
+
+    /// What to do about it.
+    pub fn help(&self) -> &'static str {
+        match self {
+            Fault::Deadlock { .. } => "let one step of the circle come earlier, e.g. send before you receive",
+            Fault::SlotCount { .. } => "write the number that `least_slots` computes into the header",
+        }
+    }
+}
+
+/// The order in which an execution with `k_min` slots starts the steps: later rules may go through the steps in
+/// this order, since every step comes after all that it depends on.
+#[derive(Debug)]
+pub(super) struct Order(pub(super) Vec<StepId>);
+
+/// V2.
+pub(super) fn check(plan: &Plan, links: &Links) -> Result<Order, Vec<Violation>> {
+    let stated = plan.header.k_min;
+    let mut order = Vec::with_capacity(plan.steps.len());
+    let stuck = match run(plan, links, stated, Some(&mut order)) {
+        Ok(()) if stated == 1 => return Ok(Order(order)),
+        Ok(()) => match run(plan, links, stated - 1, None) {
+            Err(_) => return Ok(Order(order)),
+            Ok(()) => None,
+        },
+        Err(stuck) => Some(stuck),
+    };
+    let mut report = Report::default();
+    match least(plan, links) {
+        Err(stuck) => {
+            let fault = Fault::Deadlock { circle: stuck.iter().map(|&(_, lack)| lack).collect() };
+            report.add(|| (super::Fault::Deadlock(fault), sites(plan, &stuck)));
+        }
+        Ok(needed) => {
+            let stuck = stuck.unwrap_or_default();
+            let circle = stuck.iter().map(|&(_, lack)| lack).collect();
+            let fault = Fault::SlotCount { stated, needed, circle };
+            report.add(|| (super::Fault::Deadlock(fault), sites(plan, &stuck)));
+        }
+    }
+    report.verdict().map(|()| Order(order))
+}
+
+/// The least number of slots per channel with which the plan cannot get stuck, if there is one.
+pub(super) fn least_slots(plan: &Plan, links: &Links) -> Result<u32, Vec<Violation>> {
+    let mut report = Report::default();
+    let least = least(plan, links).unwrap_or_else(|stuck| {
+        let fault = Fault::Deadlock { circle: stuck.iter().map(|&(_, lack)| lack).collect() };
+        report.add(|| (super::Fault::Deadlock(fault), sites(plan, &stuck)));
+        0
+    });
+    report.verdict().map(|()| least)
+}
+
+/// Steps that wait for each other in a circle: each for the next, the last for the first.
+type Circle = Vec<(StepId, Lack)>;
+
+/// Binary search: more slots never hurt (L2).
+fn least(plan: &Plan, links: &Links) -> Result<u32, Circle> {
+    run(plan, links, u32::MAX, None)?;
+    // More slots than messages change nothing.
+    let messages =
+        |c: usize| links.senders(ChannelId::new(c)).iter().map(|s| plan.steps[s.index()].width).sum();
+    let (mut low, mut high) = (1, (0..plan.channels.len()).map(messages).max().unwrap_or(0).max(1));
+    // Doubling first: the answer is small as a rule, and a run costs the same for any k.
+    let mut stride = 1;
+    while low + stride - 1 < high {
+        let probe = low + stride - 1;
+        match run(plan, links, probe, None) {
+            Ok(()) => high = probe,
+            Err(_) => (low, stride) = (probe + 1, stride * 2),
+        }
+    }
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match run(plan, links, middle, None) {
+            Ok(()) => high = middle,
+            Err(_) => low = middle + 1,
+        }
+    }
+    Ok(low)
+}
+
+const NOBODY: u32 = u32::MAX;
+
+/// One execution without data.
+struct Run<'a> {
+    plan: &'a Plan,
+    links: &'a Links,
+    slots: u32,
+    blocks: Vec<Progress>,
+    /// Messages sent on each channel.
+    sent: Vec<u32>,
+    /// Messages received at each end.
+    received: Vec<u32>,
+    /// By step: the first block that is blocked until it finishes (others follow through `Progress::next`). Empty if
+    /// the plan has no waits.
+    waiting: Vec<u32>,
+    ready: Vec<u32>,
+}
+
+/// How far a block has come.
+#[derive(Clone, Copy)]
+struct Progress {
+    step: u32,
+    /// Micro-steps of it that have happened.
+    micro: u32,
+    /// Which needs of the next micro-step are known to be met.
+    met: Met,
+    lack: Option<Need>,
+    /// The next block blocked on the same step.
+    next: u32,
+}
+
+/// How many needs are met: waits and receives; channels sent on; ends of the next of those.
+#[derive(Clone, Copy, Default)]
+struct Met {
+    first: u32,
+    puts: u32,
+    ends: u32,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Need {
+    Message(EndId),
+    Slot(EndId),
+    Step(StepId),
+}
+
+/// Runs the plan as far as it goes, or gives the circle in which it is stuck.
+fn run(plan: &Plan, links: &Links, slots: u32, mut order: Option<&mut Vec<StepId>>) -> Result<(), Circle> {
+    let start = |block: &crate::plan::Block| Progress {
+        step: block.prologue.start,
+        micro: 0,
+        met: Met::default(),
+        lack: None,
+        next: NOBODY,
+    };
+    let mut run = Run {
+        plan,
+        links,
+        slots,
+        blocks: plan.blocks.iter().map(start).collect(),
+        sent: vec![0; plan.channels.len()],
+        received: vec![0; plan.readers.len()],
+        waiting: if plan.waits.is_empty() { Vec::new() } else { vec![NOBODY; plan.steps.len()] },
+        ready: (0..plan.blocks.len() as u32).rev().collect(),
+    };
+    while let Some(block) = run.ready.pop() {
+        run.advance(BlockId(block), &mut order);
+    }
+    match (0..plan.blocks.len()).find(|&b| run.blocks[b].lack.is_some()) {
+        None => Ok(()),
+        Some(first) => Err(run.circle(BlockId::new(first))),
+    }
+}
+
+impl Run<'_> {
+    /// Lets a block act until it lacks something or has ended.
+    fn advance(&mut self, block: BlockId, order: &mut Option<&mut Vec<StepId>>) {
+        let end = self.plan.blocks[block.index()].epilogue.end;
+        let mut at = self.blocks[block.index()];
+        at.lack = None;
+        while at.step < end {
+            let id = StepId(at.step);
+            if let Some(need) = self.unmet(id, &mut at) {
+                at.lack = Some(need);
+                if let Need::Step(target) = need {
+                    at.next = std::mem::replace(&mut self.waiting[target.index()], block.0);
+                }
+                break;
+            }
+            if at.micro == 0
+                && let Some(order) = order
+            {
+                order.push(id);
+            }
+            self.exchange(id);
+            at.met = Met::default();
+            at.micro += 1;
+            if at.micro == self.plan.steps[id.index()].width {
+                (at.step, at.micro) = (at.step + 1, 0);
+                // Before the wake: a block that waits must find the step finished.
+                self.blocks[block.index()] = at;
+                self.wake_waiting(id);
+            }
+        }
+        self.blocks[block.index()] = at;
+    }
+
+    /// The first need of the next micro-step that is not met. Needs met stay met, so `at.met` says where to go on.
+    fn unmet(&self, id: StepId, at: &mut Progress) -> Option<Need> {
+        let waits = if at.micro == 0 { self.plan.waits(&self.plan.steps[id.index()]) } else { &[] };
+        while let Some(&target) = waits.get(at.met.first as usize) {
+            let owner = self.links.block_of[target.index()];
+            if self.blocks[owner.index()].step <= target.0 {
+                return Some(Need::Step(target));
+            }
+            at.met.first += 1;
+        }
+        let gets = self.links.gets(id);
+        while let Some(&end) = gets.get(at.met.first as usize - waits.len()) {
+            let channel = self.links.channel_of[end.index()];
+            if self.sent[channel.index()] == self.received[end.index()] {
+                return Some(Need::Message(end));
+            }
+            at.met.first += 1;
+        }
+        let puts = self.links.puts(id);
+        while let Some(&channel) = puts.get(at.met.puts as usize) {
+            let channel = &self.plan.channels[channel.index()];
+            if channel.kind == ChannelKind::Slots {
+                let sent = self.sent[puts[at.met.puts as usize].index()];
+                while channel.readers.start + at.met.ends < channel.readers.end {
+                    let end = EndId(channel.readers.start + at.met.ends);
+                    if sent - self.received[end.index()] >= self.slots {
+                        return Some(Need::Slot(end));
+                    }
+                    at.met.ends += 1;
+                }
+            }
+            (at.met.puts, at.met.ends) = (at.met.puts + 1, 0);
+        }
+        None
+    }
+
+    /// The messages of one micro-step; wakes those who lacked them.
+    fn exchange(&mut self, id: StepId) {
+        for &end in self.links.gets(id) {
+            self.received[end.index()] += 1;
+            let channel = self.links.channel_of[end.index()];
+            let writer = self.plan.channels[channel.index()].writer;
+            if self.blocks[writer.index()].lack == Some(Need::Slot(end)) {
+                self.wake(writer);
+            }
+        }
+        for &channel in self.links.puts(id) {
+            self.sent[channel.index()] += 1;
+            for end in ends(self.plan, channel) {
+                let reader = self.plan.readers[end.index()];
+                if self.blocks[reader.index()].lack == Some(Need::Message(end)) {
+                    self.wake(reader);
+                }
+            }
+        }
+    }
+
+    fn wake_waiting(&mut self, finished: StepId) {
+        let Some(first) = self.waiting.get_mut(finished.index()) else { return };
+        let mut next = std::mem::replace(first, NOBODY);
+        while next != NOBODY {
+            let block = BlockId(next);
+            next = std::mem::replace(&mut self.blocks[block.index()].next, NOBODY);
+            self.wake(block);
+        }
+    }
+
+    fn wake(&mut self, block: BlockId) {
+        self.blocks[block.index()].lack = None;
+        self.ready.push(block.0);
+    }
+
+    /// Follows "lacks something of" from a stuck block until a block comes again.
+    fn circle(&self, first: BlockId) -> Circle {
+        let mut seen = vec![NOBODY; self.blocks.len()];
+        let mut path: Circle = Vec::new();
+        let mut block = first;
+        loop {
+            let known = std::mem::replace(&mut seen[block.index()], path.len() as u32);
+            if known != NOBODY {
+                return path.split_off(known as usize);
+            }
+            let at = self.blocks[block.index()];
+            // A block that another one lacks something of has steps left, since channels are balanced (V1) and waits
+            // name steps that exist (V0); nothing can act, so it lacks something itself.
+            let Some(need) = at.lack else { return path };
+            let channel = |end: EndId| self.links.channel_of[end.index()];
+            let (lack, next) = match need {
+                Need::Message(end) => {
+                    (Lack::Message(channel(end)), self.plan.channels[channel(end).index()].writer)
+                }
+                Need::Slot(end) => (Lack::Slot(channel(end)), self.plan.readers[end.index()]),
+                Need::Step(step) => (Lack::Step(step), self.links.block_of[step.index()]),
+            };
+            path.push((StepId(at.step), lack));
+            block = next;
+        }
+    }
+}
+
+/// The steps of a circle, or of its beginning.
+fn sites(plan: &Plan, circle: &[(StepId, Lack)]) -> Vec<Site> {
+    const SHOWN: usize = 12;
+    let label = |at: usize, lack: Lack| {
+        let lacks = match lack {
+            Lack::Message(channel) => format!("waits for a message on channel {}", channel.0),
+            Lack::Slot(channel) => format!("waits for a free slot of channel {}", channel.0),
+            Lack::Step(step) => format!("waits for step {}", step.0),
+        };
+        let more = circle.len().saturating_sub(SHOWN);
+        match more > 0 && at + 1 == SHOWN {
+            true => format!("{lacks} ({more} more steps of the circle follow)"),
+            false => lacks,
+        }
+    };
+    circle
+        .iter()
+        .take(SHOWN)
+        .enumerate()
+        .map(|(at, &(step, lack))| Site::of(plan, step, label(at, lack)))
+        .collect()
+}
+
+fn wait(steps: usize) -> String {
+    match steps {
+        1 => "a step waits for its own block".to_string(),
+        _ => format!("{steps} steps wait for each other"),
+    }
+}

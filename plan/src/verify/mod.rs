@@ -1,0 +1,111 @@
+//! `verify`: from a plan that anyone may have made to one that can be run.
+//!
+//! In: any [`Plan`], from the compiler, a file, an import, a fuzzer. Out: a [`VerifiedPlan`], or every violation of
+//! the first rule that it breaks. Nothing here knows how plans are made: rules are checked from the plan alone.
+//!
+//! | rule | file | what holds afterwards |
+//! |---|---|---|
+//! | V0 | `ids/` | ids, ranges, sizes, texts within bounds and limits; blocks tile the steps; ends belong to blocks |
+//! | V7 | `target.rs` | blocks, channel ends and connections of each rank fit the target |
+//! | V1 | `channels.rs` | the i-th send meets the i-th receive, of equal width, in each section |
+//! | V2 | `deadlock.rs` | no execution gets stuck with `k_min` slots per channel, and fewer do not do |
+//! | V5 | `lifetime.rs` | access to another rank's memory lies between tokens of that rank |
+//! | V3 | `races.rs` | conflicting accesses to a cell are ordered |
+//! | V4 | `symbolic.rs`, `promised.rs`, `barrier.rs` | nothing undefined is read, lengths agree, the promise is met |
+//!
+//! In this order, each relying on those before. `places.rs`, `links.rs`, `clocks.rs` are tables they share.
+//!
+//! Not checked: the trace's expressions (V6, in the compiler; [`Symbolic`] is what it needs); whether memory that is
+//! written by peers is registered (a call's matter); co-residency on a GPU; whether `collective`, `params` and
+//! spans tell the truth about where the plan comes from; the executors.
+//!
+//! Cost: linear in steps, operands and micro-steps, but for the clocks (waits × blocks of a rank) and the sets that
+//! the promise names. Memory: see [`Limits`].
+
+mod barrier;
+mod channels;
+mod clocks;
+mod deadlock;
+mod ids;
+mod lifetime;
+mod limits;
+mod links;
+mod places;
+mod promised;
+mod races;
+mod symbolic;
+mod target;
+mod violation;
+
+pub use channels::Fault as ChannelFault;
+pub use deadlock::{Fault as DeadlockFault, Lack};
+pub use ids::{Fault as IdFault, clean_text};
+pub use lifetime::Fault as LifetimeFault;
+pub use limits::{Limits, Target};
+pub use places::Cell;
+pub use races::{Access, Fault as RaceFault};
+pub use symbolic::{Fault as SymbolicFault, Symbolic};
+pub use target::Fault as TargetFault;
+pub use violation::{ChannelName, Fault, Line, Site, Violation};
+
+use self::clocks::Clocks;
+use self::links::Links;
+use self::places::Places;
+use crate::plan::{Plan, ProofStatus};
+
+/// A plan that has passed V0 to V5 and V7, here, in this process.
+#[derive(Debug)]
+pub struct VerifiedPlan {
+    plan: Plan,
+    symbolic: Symbolic,
+}
+
+impl VerifiedPlan {
+    /// The plan.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// What its cells hold, as expressions in the entry values.
+    pub fn symbolic(&self) -> &Symbolic {
+        &self.symbolic
+    }
+
+    /// The plan alone, no longer known to be right.
+    pub fn into_plan(self) -> Plan {
+        self.plan
+    }
+}
+
+impl std::ops::Deref for VerifiedPlan {
+    type Target = Plan;
+
+    fn deref(&self) -> &Plan {
+        &self.plan
+    }
+}
+
+/// Checks every rule. On success `header.proof` says `AllRanks`, whatever it said before.
+pub fn verify(mut plan: Plan, limits: &Limits) -> Result<VerifiedPlan, Vec<Violation>> {
+    ids::check(&plan, limits)?;
+    target::check(&plan, &limits.target)?;
+    let links = Links::new(&plan);
+    channels::check(&plan, &links)?;
+    let order = deadlock::check(&plan, &links)?;
+    let clocks = Clocks::new(&plan, &links, &order);
+    let fences = lifetime::check(&plan, &links, &clocks)?;
+    let places = Places::new(&plan);
+    races::check(&plan, &order, &clocks, &fences, &places)?;
+    let symbolic = symbolic::check(&plan, &links, &order, places, limits)?;
+    plan.header.proof = ProofStatus::AllRanks;
+    Ok(VerifiedPlan { plan, symbolic })
+}
+
+/// The least number of slots per channel with which a plan cannot get stuck: what `header.k_min` must say. Checks
+/// V0 and V1 first, whatever the header says now (as long as it is not 0).
+pub fn least_slots(plan: &Plan, limits: &Limits) -> Result<u32, Vec<Violation>> {
+    ids::check(plan, limits)?;
+    let links = Links::new(plan);
+    channels::check(plan, &links)?;
+    deadlock::least_slots(plan, &links)
+}
