@@ -33,6 +33,7 @@ pub struct Layout {
     cells: u32,
     copies: u32,
     align: u32,
+    slot_elements: u64,
     slice_elements: u64,
     slices: u64,
     largest_cell: u64,
@@ -110,8 +111,8 @@ impl Layout {
             return Err(LayoutError::BlockTooLarge { elements });
         }
         let align = cut_align(elements, dtype);
-        let slot_elements = slot_bytes / dtype.size();
-        let slice_elements = u64::from(slot_elements - slot_elements % align);
+        let slot_elements = u64::from(slot_bytes / dtype.size());
+        let slice_elements = slot_elements - slot_elements % u64::from(align);
         let parts = u64::from(header.cells) * u64::from(header.copies);
         let largest_cell = largest_part(parts, elements, align);
         let layout = Layout {
@@ -120,6 +121,7 @@ impl Layout {
             cells: header.cells,
             copies: header.copies,
             align,
+            slot_elements,
             slice_elements,
             slices: largest_cell.div_ceil(slice_elements).max(1),
             largest_cell,
@@ -192,6 +194,20 @@ impl Layout {
     pub fn length(&self, copy: u32, position: u32, t: u64) -> u64 {
         let slice = self.slice(copy, position, t);
         slice.end - slice.start
+    }
+
+    /// How many of the next micro-steps of a step travel as one message in iteration `t`: as many as fit one slot
+    /// together, at least 1. `positions` are the length classes of the micro-steps still to come, at least one; both
+    /// ends of a channel agree in them, and so in the answer.
+    pub fn group(&self, copy: u32, t: u64, positions: impl IntoIterator<Item = u32>) -> u32 {
+        let mut room = self.slot_elements;
+        let mut fitting = 0;
+        for position in positions {
+            let Some(rest) = room.checked_sub(self.length(copy, position, t)) else { break };
+            room = rest;
+            fitting += 1;
+        }
+        fitting.max(1)
     }
 
     /// The elements of a buffer of the caller; 0 for scratch.

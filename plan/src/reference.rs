@@ -1,0 +1,521 @@
+//! The truth about a result, from the promise alone: what a collective is, not how some plan computes it.
+//!
+//! In: a promise, entry values, the bytes that a run left. Out: which elements are wrong. Integers and min/max are
+//! judged to the bit. Sums and products of floats are computed in f64 and judged by a bound that holds for **any**
+//! order of combining: each of the m-1 operations rounds once (16-bit types: twice, in f32 and in their own), so
+//! the error is at most `((1+u)^(m-1) - 1)` times the sum of magnitudes (for products: times the product).
+//!
+//! The one hard idea: such a bound is blind where u is large (with bf16 and 256 operands a lost one could hide in it).
+//! Where all operands are multiples of some power of two and the sum of magnitudes fits the mantissa above it, every
+//! partial sum of every order is exact, and so must the result be. [`fill`] makes half of all elements of that kind.
+//!
+//! Random data is a function of (seed, rank, buffer, element): any rank can make any other rank's.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use half::{bf16, f16};
+
+use crate::arith::{Number, number};
+use crate::collective::{BlockRef, Promise};
+use crate::dtype::{Dtype, Op};
+use crate::ids::{BufferId, RankId};
+
+/// A promise, indexed by place.
+#[derive(Debug, Clone)]
+pub struct Reference<'a> {
+    promise: &'a Promise,
+    /// Clauses sorted by place.
+    order: Vec<u32>,
+}
+
+/// What is wrong with a result.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Wrong {
+    /// How many elements.
+    pub count: u64,
+    /// The first of them.
+    pub first: Option<First>,
+}
+
+/// The first wrong element.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct First {
+    /// Which element.
+    pub index: u64,
+    /// What is there.
+    pub got: Number,
+    /// What should be.
+    pub expected: Number,
+    /// How far off it may be.
+    pub bound: f64,
+}
+
+impl Wrong {
+    /// Joins what was found at elements `offset..` of a larger whole.
+    pub fn add(&mut self, other: Wrong, offset: u64) {
+        self.count += other.count;
+        self.first = self.first.or(other.first.map(|f| First { index: f.index + offset, ..f }));
+    }
+}
+
+impl<'a> Reference<'a> {
+    /// Indexes a promise.
+    pub fn new(promise: &'a Promise) -> Reference<'a> {
+        let mut order: Vec<u32> = (0..promise.clauses.len() as u32).collect();
+        order.sort_by_key(|&i| (promise.clauses[i as usize].place, i));
+        Reference { promise, order }
+    }
+
+    /// What is promised of a buffer at a rank: for each clause the block, and the blocks (at entry) whose reduction
+    /// it must hold. Blocks not named may hold anything.
+    pub fn clauses(&self, buffer: BufferId, rank: RankId) -> impl Iterator<Item = (u32, &'a [BlockRef])> {
+        let promise = self.promise;
+        let key = |i: &u32| {
+            let place = promise.clauses[*i as usize].place;
+            (place.buffer, place.rank)
+        };
+        let start = self.order.partition_point(|i| key(i) < (buffer, rank));
+        let end = self.order.partition_point(|i| key(i) <= (buffer, rank));
+        self.order[start..end].iter().map(move |&i| {
+            let clause = promise.clauses[i as usize];
+            (clause.place.block, promise.lists[clause.list as usize].as_slice())
+        })
+    }
+
+    /// Checks all that is promised of a buffer at a rank. `entry` gives the entry bytes of a block, `got` is the
+    /// whole buffer, `elements` those of a block; indices count through the buffer.
+    pub fn check<'e>(
+        &self,
+        (buffer, rank): (BufferId, RankId),
+        elements: u64,
+        (dtype, op): (Dtype, Op),
+        entry: &mut dyn FnMut(BlockRef) -> Cow<'e, [u8]>,
+        got: &[u8],
+    ) -> Wrong {
+        let mut wrong = Wrong::default();
+        for (block, list) in self.clauses(buffer, rank) {
+            let operands: Vec<Cow<'e, [u8]>> = list.iter().map(|&place| entry(place)).collect();
+            let operands: Vec<&[u8]> = operands.iter().map(|operand| &**operand).collect();
+            let bytes = (elements * u64::from(dtype.size())) as usize;
+            let start = block as usize * bytes;
+            wrong.add(check(dtype, op, &operands, &got[start..start + bytes]), u64::from(block) * elements);
+        }
+        wrong
+    }
+}
+
+/// Checks `got` against the reduction of `operands`, element by element. All have equally many bytes, a whole number
+/// of elements, at any address; without operands nothing is promised, and nothing wrong.
+pub fn check(dtype: Dtype, op: Op, operands: &[&[u8]], got: &[u8]) -> Wrong {
+    let size = dtype.size() as usize;
+    let judge: &dyn Fn(usize, usize, &mut Wrong) = match (operands, dtype) {
+        ([], _) => return Wrong::default(),
+        // Most copies are right, and equal bytes are quick to find.
+        ([only], _) if *only == got => return Wrong::default(),
+        ([_], _) => &|from, to, wrong| copies(dtype, operands[0], got, from..to, wrong),
+        (_, Dtype::F32) => &|from, to, wrong| floats::<f32>(op, operands, got, from..to, wrong),
+        (_, Dtype::F64) => &|from, to, wrong| floats::<f64>(op, operands, got, from..to, wrong),
+        (_, Dtype::F16) => &|from, to, wrong| floats::<f16>(op, operands, got, from..to, wrong),
+        (_, Dtype::Bf16) => &|from, to, wrong| floats::<bf16>(op, operands, got, from..to, wrong),
+        (_, Dtype::I32) => &|from, to, wrong| integers::<i32>(op, operands, got, from..to, wrong),
+        (_, Dtype::I64) => &|from, to, wrong| integers::<i64>(op, operands, got, from..to, wrong),
+        (_, Dtype::U8) => &|from, to, wrong| integers::<u8>(op, operands, got, from..to, wrong),
+    };
+    let mut wrong = Wrong::default();
+    let elements = got.len() / size;
+    for from in (0..elements).step_by(TILE) {
+        judge(from, (from + TILE).min(elements), &mut wrong);
+    }
+    wrong
+}
+
+/// Elements handled at once: their intermediate sums stay in the first cache.
+const TILE: usize = 512;
+
+impl Wrong {
+    fn note(&mut self, index: usize, got: Number, expected: Number, bound: f64) {
+        self.count += 1;
+        self.first.get_or_insert(First { index: index as u64, got, expected, bound });
+    }
+}
+
+fn copies(dtype: Dtype, entry: &[u8], got: &[u8], elements: Range<usize>, wrong: &mut Wrong) {
+    let size = dtype.size() as usize;
+    for i in elements {
+        let [expected, got] = [entry, got].map(|bytes| &bytes[i * size..][..size]);
+        let (e, g) = (number(dtype, expected), number(dtype, got));
+        if expected != got && !both_nan(e, g) {
+            wrong.note(i, g, e, 0.0);
+        }
+    }
+}
+
+fn both_nan(a: Number, b: Number) -> bool {
+    matches!((a, b), (Number::Float(a), Number::Float(b)) if a.is_nan() && b.is_nan())
+}
+
+/// An element type that f64 holds exactly.
+trait Float {
+    const SIZE: usize;
+    /// Bits of the mantissa, the leading one included.
+    const MANTISSA: i32;
+    /// The largest relative error of one operation of a step, stored in the type.
+    const ERROR: f64;
+    const LARGEST: f64;
+    const SMALLEST_NORMAL: f64;
+    const SMALLEST: f64;
+    fn load(bytes: &[u8]) -> f64;
+    fn nearest(exact: f64) -> f64;
+}
+
+impl Float for f32 {
+    const SIZE: usize = 4;
+    const MANTISSA: i32 = 24;
+    const ERROR: f64 = power(-24);
+    const LARGEST: f64 = f32::MAX as f64;
+    const SMALLEST_NORMAL: f64 = power(-126);
+    const SMALLEST: f64 = power(-149);
+    #[inline(always)]
+    fn load(bytes: &[u8]) -> f64 {
+        f64::from(f32::from_ne_bytes(raw(bytes)))
+    }
+    #[inline(always)]
+    fn nearest(exact: f64) -> f64 {
+        f64::from(exact as f32)
+    }
+}
+
+impl Float for f64 {
+    const SIZE: usize = 8;
+    const MANTISSA: i32 = 53;
+    const ERROR: f64 = power(-53);
+    const LARGEST: f64 = f64::MAX;
+    const SMALLEST_NORMAL: f64 = power(-1022);
+    const SMALLEST: f64 = f64::from_bits(1);
+    #[inline(always)]
+    fn load(bytes: &[u8]) -> f64 {
+        f64::from_ne_bytes(raw(bytes))
+    }
+    #[inline(always)]
+    fn nearest(exact: f64) -> f64 {
+        exact
+    }
+}
+
+impl Float for f16 {
+    const SIZE: usize = 2;
+    const MANTISSA: i32 = 11;
+    const ERROR: f64 = (1.0 + power(-11)) * (1.0 + power(-24)) - 1.0;
+    const LARGEST: f64 = 65504.0;
+    const SMALLEST_NORMAL: f64 = power(-14);
+    const SMALLEST: f64 = power(-24);
+    #[inline(always)]
+    fn load(bytes: &[u8]) -> f64 {
+        f64::from(f16::from_ne_bytes(raw(bytes)).to_f32())
+    }
+    #[inline(always)]
+    fn nearest(exact: f64) -> f64 {
+        f16::from_f64(exact).to_f64()
+    }
+}
+
+impl Float for bf16 {
+    const SIZE: usize = 2;
+    const MANTISSA: i32 = 8;
+    const ERROR: f64 = (1.0 + power(-8)) * (1.0 + power(-24)) - 1.0;
+    const LARGEST: f64 = power(127) * (2.0 - power(-7));
+    const SMALLEST_NORMAL: f64 = power(-126);
+    const SMALLEST: f64 = power(-133);
+    #[inline(always)]
+    fn load(bytes: &[u8]) -> f64 {
+        f64::from(bf16::from_ne_bytes(raw(bytes)).to_f32())
+    }
+    #[inline(always)]
+    fn nearest(exact: f64) -> f64 {
+        bf16::from_f64(exact).to_f64()
+    }
+}
+
+/// 2 to the power of `e`, a normal number.
+const fn power(e: i32) -> f64 {
+    f64::from_bits(((1023 + e) as u64) << 52)
+}
+
+#[inline(always)]
+fn raw<const N: usize>(bytes: &[u8]) -> [u8; N] {
+    let mut raw = [0; N];
+    raw.copy_from_slice(bytes);
+    raw
+}
+
+/// What is kept of the operands of each element of a tile.
+struct Tile {
+    /// The reduction in f64.
+    exact: [f64; TILE],
+    /// Sums: the sum of magnitudes. Products: the largest magnitude that any partial product can have.
+    large: [f64; TILE],
+    /// Products: the smallest magnitude that any partial product can have.
+    small: [f64; TILE],
+}
+
+fn floats<T: Float>(
+    op: Op,
+    operands: &[&[u8]],
+    got: &[u8],
+    Range { start: from, end: to }: Range<usize>,
+    wrong: &mut Wrong,
+) {
+    let unit = if op == Op::Prod { 1.0 } else { 0.0 };
+    let mut tile = Tile { exact: [unit; TILE], large: [unit; TILE], small: [1.0; TILE] };
+    for (k, operand) in operands.iter().enumerate() {
+        let elements = operand[from * T::SIZE..to * T::SIZE].chunks_exact(T::SIZE).map(T::load);
+        match op {
+            Op::Sum | Op::Avg => {
+                for ((exact, large), x) in tile.exact.iter_mut().zip(&mut tile.large).zip(elements) {
+                    *exact += x;
+                    *large += x.abs();
+                }
+            }
+            Op::Prod => {
+                let bounds = tile.large.iter_mut().zip(&mut tile.small);
+                for ((exact, (large, small)), x) in tile.exact.iter_mut().zip(bounds).zip(elements) {
+                    *exact *= x;
+                    *large *= x.abs().max(1.0);
+                    *small *= x.abs().min(1.0);
+                }
+            }
+            Op::Min | Op::Max => {
+                for (best, x) in tile.exact.iter_mut().zip(elements) {
+                    let wins =
+                        if op == Op::Min { x.total_cmp(best).is_lt() } else { x.total_cmp(best).is_gt() };
+                    if k == 0 || x.is_nan() || (!best.is_nan() && wins) {
+                        *best = x;
+                    }
+                }
+            }
+        }
+    }
+    let got = got[from * T::SIZE..to * T::SIZE].chunks_exact(T::SIZE).map(T::load);
+    for (i, got) in got.enumerate() {
+        let expected = if op == Op::Avg { tile.exact[i] / operands.len() as f64 } else { tile.exact[i] };
+        let bound = if expected.to_bits() == got.to_bits() || (expected.is_nan() && got.is_nan()) {
+            continue;
+        } else if matches!(op, Op::Min | Op::Max) {
+            0.0
+        } else if got == T::nearest(expected) && got.is_finite() {
+            continue;
+        } else {
+            let element = |operand: &&[u8]| T::load(&operand[(from + i) * T::SIZE..][..T::SIZE]);
+            let values = operands.iter().map(element);
+            let bound = if op == Op::Prod {
+                product_bound::<T>(&values, expected, tile.large[i], tile.small[i])
+            } else {
+                sum_bound::<T>(op, &values, expected, tile.large[i])
+            };
+            // Not the other way round: a difference that is no number is beyond every bound.
+            if (got - expected).abs() <= bound || bound == f64::INFINITY {
+                continue;
+            }
+            bound
+        };
+        wrong.note(from + i, Number::Float(got), Number::Float(expected), bound);
+    }
+}
+
+/// How far a sum (or mean) of `values` may be from `expected`, in whatever order it is formed; infinite if nothing can
+/// be said. `magnitude` is the sum of magnitudes.
+fn sum_bound<T: Float>(
+    op: Op,
+    values: &(impl ExactSizeIterator<Item = f64> + Clone),
+    expected: f64,
+    magnitude: f64,
+) -> f64 {
+    let m = values.len() as f64;
+    let mean = op == Op::Avg;
+    let divisor = if mean { m } else { 1.0 };
+    let finite: f64 = values.clone().filter(|x| x.is_finite()).map(f64::abs).sum();
+    let operations = m - 1.0 + f64::from(u8::from(mean));
+    let relative = (operations * T::ERROR.ln_1p()).exp_m1();
+    if finite * (1.0 + relative) > T::LARGEST {
+        return f64::INFINITY;
+    }
+    if !expected.is_finite() {
+        return 0.0;
+    }
+    // Of a mean, the division still rounds: in the type that the step accumulates in, then in the element type.
+    let division = if mean { 2.0 * T::ERROR * expected.abs() + T::SMALLEST } else { 0.0 };
+    let grid = values.clone().filter(|&x| x != 0.0).map(lowest_bit).fold(f64::INFINITY, f64::min);
+    if magnitude <= grid * power(T::MANTISSA) {
+        return division;
+    }
+    let own_error = m * power(-53) * 2.0;
+    (relative + own_error) * magnitude / divisor + division
+}
+
+/// The same for a product; `large` and `small` bound the magnitudes of partial products.
+fn product_bound<T: Float>(
+    values: &(impl ExactSizeIterator<Item = f64> + Clone),
+    expected: f64,
+    large: f64,
+    small: f64,
+) -> f64 {
+    let m = values.len() as f64;
+    let relative = ((m - 1.0) * T::ERROR.ln_1p()).exp_m1();
+    let finite = values.clone().filter(|x| x.is_finite());
+    let (largest, smallest) =
+        finite.fold((1.0f64, 1.0f64), |(l, s), x| (l * x.abs().max(1.0), s * x.abs().min(1.0)));
+    if largest * (1.0 + relative) > T::LARGEST {
+        return f64::INFINITY;
+    }
+    let underflows = smallest < T::SMALLEST_NORMAL;
+    if !expected.is_finite() {
+        return if underflows { f64::INFINITY } else { 0.0 };
+    }
+    let power_of_two = |x: f64| x.is_finite() && x != 0.0 && lowest_bit(x) == x.abs();
+    if !underflows && values.clone().all(power_of_two) {
+        return 0.0;
+    }
+    let own_error = m * power(-53) * 2.0;
+    // Each rounding to a subnormal is off by at most half the smallest one, and later factors scale that.
+    let lost = if underflows || small < T::SMALLEST_NORMAL { m * T::SMALLEST * large } else { 0.0 };
+    (relative + own_error) * expected.abs() + lost
+}
+
+/// The largest power of two that a finite number other than 0 is a multiple of.
+fn lowest_bit(x: f64) -> f64 {
+    let bits = x.to_bits() & !(1 << 63);
+    let (exponent, mantissa) = (bits >> 52, bits & ((1 << 52) - 1));
+    if exponent == 0 {
+        return f64::from_bits(1 << mantissa.trailing_zeros());
+    }
+    let below = if mantissa == 0 { 52 } else { mantissa.trailing_zeros() };
+    // The value of that bit: 2^(exponent - 1023 - 52 + below), perhaps subnormal.
+    let e = exponent as i32 - 1023 - 52 + below as i32;
+    if e >= -1022 { power(e) } else { f64::from_bits(1 << (e + 1074)) }
+}
+
+trait Integer: Copy {
+    const SIZE: usize;
+    /// In 64 bits; reductions there agree with those of the type in its low bits.
+    fn load(bytes: &[u8]) -> i64;
+    fn wrap(wide: i64) -> i64;
+}
+
+macro_rules! integer {
+    ($($t:ident),*) => {$(
+        impl Integer for $t {
+            const SIZE: usize = size_of::<$t>();
+            #[inline(always)]
+            fn load(bytes: &[u8]) -> i64 {
+                i64::from($t::from_ne_bytes(raw(bytes)))
+            }
+            #[inline(always)]
+            fn wrap(wide: i64) -> i64 {
+                i64::from(wide as $t)
+            }
+        }
+    )*};
+}
+
+integer!(i32, i64, u8);
+
+fn integers<T: Integer>(
+    op: Op,
+    operands: &[&[u8]],
+    got: &[u8],
+    Range { start: from, end: to }: Range<usize>,
+    wrong: &mut Wrong,
+) {
+    let unit = match op {
+        Op::Sum | Op::Avg => 0,
+        Op::Prod => 1,
+        Op::Min => i64::MAX,
+        Op::Max => i64::MIN,
+    };
+    let mut exact = [unit; TILE];
+    for operand in operands {
+        let elements = operand[from * T::SIZE..to * T::SIZE].chunks_exact(T::SIZE).map(T::load);
+        for (exact, x) in exact.iter_mut().zip(elements) {
+            *exact = match op {
+                Op::Sum | Op::Avg => exact.wrapping_add(x),
+                Op::Prod => exact.wrapping_mul(x),
+                Op::Min => x.min(*exact),
+                Op::Max => x.max(*exact),
+            };
+        }
+    }
+    let got = got[from * T::SIZE..to * T::SIZE].chunks_exact(T::SIZE).map(T::load);
+    for (i, (got, exact)) in got.zip(exact).enumerate() {
+        let wrapped = T::wrap(exact);
+        let expected = if op == Op::Avg { wrapped / operands.len() as i64 } else { wrapped };
+        if got != expected {
+            wrong.note(from + i, Number::Int(i128::from(got)), Number::Int(i128::from(expected)), 0.0);
+        }
+    }
+}
+
+/// Random elements for `buffer` at `rank`, suited to the operator: sums and products neither overflow nor vanish
+/// (products of integers are of odd numbers), both signs occur, and about half of all elements are such that a right
+/// result is exact (see above).
+pub fn fill(dtype: Dtype, op: Op, seed: u64, rank: RankId, buffer: BufferId, out: &mut [u8]) {
+    fill_from(dtype, op, seed, rank, buffer, 0, out);
+}
+
+/// The same from element `first` of the buffer on.
+pub fn fill_from(
+    dtype: Dtype,
+    op: Op,
+    seed: u64,
+    rank: RankId,
+    buffer: BufferId,
+    first: u64,
+    out: &mut [u8],
+) {
+    let key = mix(mix(seed) ^ (u64::from(rank.0) << 32 | u64::from(buffer.0)));
+    let bits = |i: usize| {
+        let element = first.wrapping_add(i as u64);
+        (element, mix(key.wrapping_add(element.wrapping_mul(0x9E37_79B9_7F4A_7C15))))
+    };
+    let odd = u64::from(op == Op::Prod);
+    let real = |i| real(op, bits(i));
+    let integer = |i| bits(i).1 | odd;
+    match dtype {
+        Dtype::F32 => each(out, |i| (real(i) as f32).to_ne_bytes()),
+        Dtype::F64 => each(out, |i| real(i).to_ne_bytes()),
+        Dtype::F16 => each(out, |i| f16::from_f64(real(i)).to_ne_bytes()),
+        Dtype::Bf16 => each(out, |i| bf16::from_f64(real(i)).to_ne_bytes()),
+        Dtype::I32 => each(out, |i| (integer(i) as i32).to_ne_bytes()),
+        Dtype::I64 => each(out, |i| integer(i).to_ne_bytes()),
+        Dtype::U8 => each(out, |i| [integer(i) as u8]),
+    }
+}
+
+fn each<const N: usize>(out: &mut [u8], element: impl Fn(usize) -> [u8; N]) {
+    for (i, to) in out.as_chunks_mut().0.iter_mut().enumerate() {
+        *to = element(i);
+    }
+}
+
+/// A number for one element. Which kind it is depends on the element alone, so that all ranks agree in it.
+fn real(op: Op, (element, bits): (u64, u64)) -> f64 {
+    let sign = if bits & 1 == 0 { 1.0 } else { -1.0 };
+    // Uniform in 0..1, of the bits that the sign does not use.
+    let unit = (bits >> 11) as f64 * power(-53);
+    let exact = mix(element) & 1 == 0;
+    match op {
+        Op::Prod if exact => sign,
+        Op::Prod => sign * (1.0 + (unit - 0.5) / 8.0),
+        Op::Sum | Op::Avg if exact => sign * (unit * 4.0).floor(),
+        Op::Sum | Op::Avg => sign * unit * 2.0,
+        Op::Min | Op::Max => sign * unit * 1000.0,
+    }
+}
+
+/// The finaliser of splitmix64: a bijection that looks random.
+fn mix(x: u64) -> u64 {
+    let x = x.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    x ^ (x >> 31)
+}
