@@ -4,10 +4,16 @@
 //! layout in bytes for given counts (`layout`). Depends on nothing else of rcc, so that a plan can be judged by
 //! code that shares nothing with what made it.
 
+pub mod arith;
 pub mod builder;
 pub mod collective;
 pub mod dtype;
+pub mod file;
 pub mod ids;
+pub mod interpret;
 pub mod layout;
 pub mod plan;
+pub mod reference;
+pub mod signature;
 pub mod values;
+pub mod verify;
