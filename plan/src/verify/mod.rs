@@ -11,7 +11,7 @@
 //! | V2 | `deadlock.rs` | no execution gets stuck with `k_min` slots per channel, and fewer do not do |
 //! | V5 | `lifetime.rs` | access to another rank's memory lies between tokens of that rank |
 //! | V3 | `races.rs` | conflicting accesses to a cell are ordered |
-//! | V4 | `symbolic.rs`, `promised.rs`, `barrier.rs` | nothing undefined is read, lengths agree, the promise is met |
+//! | V4 | `symbolic.rs`, `execute.rs`, `promised.rs`, `barrier.rs` | nothing undefined is read, lengths agree, the promise is met |
 //!
 //! In this order, each relying on those before. `places.rs`, `links.rs`, `clocks.rs` are tables they share.
 //!
@@ -26,6 +26,7 @@ mod barrier;
 mod channels;
 mod clocks;
 mod deadlock;
+mod execute;
 mod ids;
 mod lifetime;
 mod limits;

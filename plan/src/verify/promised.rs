@@ -3,9 +3,10 @@
 //! In: what all places hold at the end, under one form. Out: faults, each with the last step that wrote the cell. A
 //! value that many ranks hold is compared once.
 
+use super::execute::UNDEFINED;
 use super::limits::Limits;
 use super::places::Places;
-use super::symbolic::{Fault, UNDEFINED};
+use super::symbolic::Fault;
 use super::violation::{Report, Site};
 use crate::collective::{BlockRef, Clause};
 use crate::ids::StepId;
@@ -75,7 +76,8 @@ pub(super) fn check(
     }
 }
 
-fn place(places: &Places, block: BlockRef, cells: u32, cell: u32) -> usize {
+/// The place of a cell of a promised block.
+pub(super) fn place(places: &Places, block: BlockRef, cells: u32, cell: u32) -> usize {
     places.of(block.rank, block.buffer, block.block * cells + cell)
 }
 
