@@ -5,6 +5,10 @@
 //! secondary labels name the cause elsewhere; values are shown (`r = 7`, `n = 8`); one help, an action.
 
 pub mod explain;
+pub mod graph;
+mod labels;
+mod places;
+mod promise;
 pub mod render;
 pub mod syntax;
 

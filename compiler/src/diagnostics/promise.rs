@@ -1,0 +1,258 @@
+//! Wording of promises that are not kept.
+//!
+//! In: the first place that is wrong. Out: a diagnostic. The one hard idea: say what the user can act on. The line that
+//! last wrote a wrong place is shown; where nothing wrote it and some line would have, had its loop made one more turn,
+//! that loop is shown.
+
+use plan::collective::BlockRef;
+use plan::ids::RankId;
+
+use super::labels::{Ask, at_move, fit, runs};
+use super::places::{first_cell, list, operands, place, rank, ranks, within, world};
+use super::{Diagnostic, Label};
+use crate::graph::{Broken, Fault, Form, Holds};
+use crate::trace::{Bindings, Looped, MoveId, Place, Trace};
+
+/// A place that does not hold what it must.
+pub(crate) fn promise(broken: &Broken, fault: &Fault, trace: &Trace, bindings: &mut Ask<'_>) -> Diagnostic {
+    if broken.holds == Holds::Nothing && fault.form == Form::Disjoint {
+        return never_received(broken, fault, trace, bindings);
+    }
+    let form = if fault.form == Form::Same { " in place" } else { "" };
+    let title = format!(
+        "{} does not do what {} promises{form} ({})",
+        trace.algorithm,
+        trace.collective,
+        world(trace)
+    );
+    let mut diagnostic = Diagnostic::error("coll::promise", title);
+    match broken.last {
+        Some(mv) => diagnostic.labels = at_move(trace, mv, "last written here", bindings),
+        None => {
+            let text = fit(&[
+                format!("no move writes `{}`", chunk(trace, broken.place)),
+                "no move writes it".into(),
+            ]);
+            diagnostic.labels.push(Label { span: trace.implements, text });
+        }
+    }
+    ensures(&mut diagnostic, broken, trace);
+    let mut help = format!("{}; {}{}", due(broken, trace), differs(broken, trace), also_wrong(fault.others));
+    if fault.form == Form::Same {
+        help += "; `inplace none` would say that it is not to run in place";
+    }
+    diagnostic.help(help)
+}
+
+/// Nothing wrote the place: shows the loop that stops one turn short, or the `implements` clause.
+fn never_received(broken: &Broken, fault: &Fault, trace: &Trace, bindings: &mut Ask<'_>) -> Diagnostic {
+    let to = broken.place;
+    let what = match within(trace, chunk_start(trace, to), part(trace)) {
+        name if name == trace.buffer(to).name => format!("the value {} promises it", trace.collective),
+        name => format!("the `{name}` that {} promises it", trace.collective),
+    };
+    let title = format!("rank {} never receives {what}", rank(trace, to.rank));
+    let mut diagnostic = Diagnostic::error("coll::promise", title);
+    let Some((before, last, next)) = one_turn_short(trace, to) else {
+        let text = fit(&[format!("no move writes `{}`", chunk(trace, to)), "no move writes it".into()]);
+        diagnostic.labels.push(Label { span: trace.implements, text });
+        ensures(&mut diagnostic, broken, trace);
+        return diagnostic.help(format!(
+            "{}; it holds nothing{}",
+            due(broken, trace),
+            also_wrong(fault.others)
+        ));
+    };
+    let (values, values_before) = (bindings(last), bindings(before));
+    let source = rank(trace, next);
+    let reached = rank(trace, trace.moves[last.0 as usize].to.rank);
+    let innermost = values.0.last().map(|(name, value)| format!("{name} = {value}"));
+    let text = match &innermost {
+        Some(at) => format!("the last copy, at {at}, reaches rank {reached}"),
+        None => format!("the last copy reaches rank {reached}"),
+    };
+    let text = fit(&[text, format!("the last copy reaches rank {reached}")]);
+    diagnostic.labels.push(Label { span: trace.origin(last).span, text });
+    runs(&mut diagnostic, trace, last);
+    // The loop that turned last, if it has come to its end.
+    let value =
+        |values: &Bindings, name: &str| values.0.iter().rev().find(|(n, _)| n == name).map(|&(_, v)| v);
+    let turned = |l: &&Looped| value(&values, &l.variable) != value(&values_before, &l.variable);
+    let ended = |l: &&Looped| value(&values, &l.variable) == Some(l.last);
+    let target = rank(trace, to.rank);
+    match values.1.iter().rev().find(turned).filter(ended) {
+        Some(looped) => {
+            let (name, last) = (&looped.variable, looped.last);
+            let text = fit(&[
+                format!("{name} stops at {last} with {}", world(trace)),
+                format!("{name} stops at {last}"),
+            ]);
+            diagnostic.labels.push(Label { span: looped.range, text });
+            diagnostic.help(format!(
+                "`a..b` leaves out b: one more turn of `{name}` adds the copy from rank {source} to rank {target}"
+            ))
+        }
+        None => diagnostic.help(format!("one more turn adds the copy from rank {source} to rank {target}")),
+    }
+}
+
+/// The last two moves of a line that, going on as in these two turns, would write `to`; and the rank it would read.
+fn one_turn_short(trace: &Trace, to: Place) -> Option<(MoveId, MoveId, RankId)> {
+    let mut turns: Vec<(Option<usize>, Option<usize>)> = vec![(None, None); trace.origins.len()];
+    for (m, mv) in trace.moves.iter().enumerate() {
+        let known = &mut turns[mv.origin.0 as usize];
+        *known = (known.1, Some(m));
+    }
+    let next = |before: u32, last: u32| u32::try_from(2 * i64::from(last) - i64::from(before)).ok();
+    turns.into_iter().find_map(|(before, last)| {
+        let (a, b) = (&trace.moves[before?], &trace.moves[last?]);
+        let (from, source) = (trace.sources(a).first()?, trace.sources(b).first()?);
+        let (rank, cell) = (next(a.to.rank.0, b.to.rank.0)?, next(a.to.cell, b.to.cell)?);
+        let reads = next(from.rank.0, source.rank.0).filter(|&r| r < trace.ranks)?;
+        let ahead = to.cell.checked_sub(cell).is_some_and(|i| i < b.width);
+        let writes = b.to.buffer == to.buffer && rank == to.rank.0 && ahead;
+        writes.then_some((MoveId(before? as u32), MoveId(last? as u32), RankId(reads)))
+    })
+}
+
+/// A rank that may leave too early.
+pub(crate) fn unsynchronised(
+    trace: &Trace,
+    who: RankId,
+    (missing, missing_count): (RankId, u32),
+    last: Option<MoveId>,
+    others: u32,
+    bindings: &mut Ask<'_>,
+) -> Diagnostic {
+    let (who, missing) = (rank(trace, who), rank(trace, missing));
+    let title = format!(
+        "rank {who} may leave {} before rank {missing} has entered ({})",
+        trace.collective,
+        world(trace)
+    );
+    let mut diagnostic = Diagnostic::error("coll::not_synchronised", title);
+    match last {
+        Some(mv) => {
+            diagnostic.labels = at_move(trace, mv, &format!("the last signal to rank {who}"), bindings)
+        }
+        None => {
+            let text = format!("no signal ever reaches rank {who}");
+            diagnostic.labels.push(Label { span: trace.implements, text });
+        }
+    }
+    let missing_too =
+        if missing_count > 1 { format!(" and {} more", missing_count - 1) } else { String::new() };
+    diagnostic.help(format!(
+        "`signal @ {who}` must hear of every rank, directly or through others; it lacks rank {missing}{missing_too}{}",
+        match others {
+            0 => String::new(),
+            1 => "; 1 more rank may leave too early".to_string(),
+            n => format!("; {n} more ranks may leave too early"),
+        }
+    ))
+}
+
+/// What a broken place must hold.
+fn due(broken: &Broken, trace: &Trace) -> String {
+    let list = &trace.promise.lists[trace.promise.clauses[broken.clause as usize].list as usize];
+    let name = chunk(trace, broken.place);
+    match &list[..] {
+        [one] => format!("`{name}` must hold what `{}` held at entry", operand(broken, trace, *one)),
+        many => {
+            let all: Vec<Place> = many.iter().map(|&b| same_chunk(broken, trace, b)).collect();
+            let own = within(trace, broken.place, part(trace));
+            let text = operands(trace, &all, part(trace), all.len());
+            // `data[3] of ranks 0 to 7`: for the place's own name, the ranks are enough.
+            match text.strip_prefix(&format!("{own} of ")) {
+                Some(ranks) => format!("{name} must hold the reduction over {ranks}"),
+                None => format!("{name} must hold the reduction of {text}"),
+            }
+        }
+    }
+}
+
+/// How what it holds differs.
+fn differs(broken: &Broken, trace: &Trace) -> String {
+    if broken.holds == Holds::Nothing {
+        return "it holds nothing".to_string();
+    }
+    let lacks = |blocks: &[BlockRef], total: usize| named(broken, trace, blocks, total);
+    let mut parts = Vec::new();
+    if let Holds::One(held) = broken.holds
+        && broken.missing_count as usize + broken.foreign.len() > 0
+        && !broken.foreign.is_empty()
+    {
+        parts.push(format!("it holds what `{}` held at entry", place(trace, held, part(trace))));
+    } else {
+        if broken.missing_count > 0 {
+            parts.push(format!("it lacks {}", lacks(&broken.missing, broken.missing_count as usize)));
+        }
+        if !broken.foreign.is_empty() {
+            let names =
+                broken.foreign.iter().map(|&p| format!("`{}`", place(trace, p, part(trace)))).collect();
+            parts.push(format!("it has {}, which is not asked for", list(names, broken.foreign.len())));
+        }
+    }
+    if !broken.twice.is_empty() {
+        parts.push(format!("it has {} more than once", lacks(&broken.twice, broken.twice.len())));
+    }
+    parts.join("; ")
+}
+
+/// Operands of the list at hand: `rank 2's`, `those of ranks 1 and 2`, or their places.
+fn named(broken: &Broken, trace: &Trace, blocks: &[BlockRef], total: usize) -> String {
+    let promised = &trace.promise.lists[trace.promise.clauses[broken.clause as usize].list as usize];
+    let alike = promised.iter().all(|b| (b.buffer, b.block) == (promised[0].buffer, promised[0].block));
+    let mut sorted: Vec<RankId> = blocks.iter().map(|b| b.rank).collect();
+    sorted.sort_unstable();
+    match &sorted[..] {
+        [one] if alike && total == 1 => format!("rank {}'s", rank(trace, *one)),
+        all if alike && total == all.len() => format!("those of {}", ranks(trace, all)),
+        all if alike => {
+            let names = all.iter().map(|&r| rank(trace, r)).collect();
+            format!("those of ranks {}", list(names, total))
+        }
+        _ => list(blocks.iter().map(|&b| format!("`{}`", operand(broken, trace, b))).collect(), total),
+    }
+}
+
+/// The cells of an operand that belong to the broken place.
+fn same_chunk(broken: &Broken, trace: &Trace, operand: BlockRef) -> Place {
+    let offset = broken.place.cell % trace.cells;
+    chunk_start(trace, first_cell(trace, operand).plus(offset))
+}
+
+fn operand(broken: &Broken, trace: &Trace, block: BlockRef) -> String {
+    place(trace, same_chunk(broken, trace, block), part(trace))
+}
+
+/// A place shown as the chunk it lies in.
+fn chunk(trace: &Trace, cell: Place) -> String {
+    place(trace, chunk_start(trace, cell), part(trace))
+}
+
+fn chunk_start(trace: &Trace, cell: Place) -> Place {
+    Place { cell: cell.cell - cell.cell % part(trace), ..cell }
+}
+
+/// Cells per chunk.
+fn part(trace: &Trace) -> u32 {
+    (trace.cells / trace.chunks.max(1)).max(1)
+}
+
+/// Where the clause stands, if that is in the user's own file.
+fn ensures(diagnostic: &mut Diagnostic, broken: &Broken, trace: &Trace) {
+    if let Some(&span) = trace.clause_spans.get(broken.clause as usize)
+        && span.file == trace.name_span.file
+    {
+        diagnostic.labels.push(Label { span, text: "promised here".to_string() });
+    }
+}
+
+fn also_wrong(others: u32) -> String {
+    match others {
+        0 => String::new(),
+        1 => "; 1 more place is wrong".to_string(),
+        n => format!("; {n} more places are wrong"),
+    }
+}
