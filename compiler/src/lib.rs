@@ -3,9 +3,11 @@
 //! In: `grammar::ast::File`s (the user's and the standard library's) and a world shape. Out: a
 //! `plan::VerifiedPlan`, or diagnostics. `pipeline` names every pass on one screen.
 
+pub mod check;
 pub mod diagnostics;
 pub mod graph;
 pub mod limits;
 pub mod lower;
 pub mod source;
 pub mod trace;
+pub mod validate;

@@ -89,11 +89,22 @@ impl Values {
         self.push(node, class)
     }
 
+    /// `left ∘ right`, if it has been made before.
+    pub fn find(&self, left: ValueId, right: ValueId, rounded: bool) -> Option<ValueId> {
+        let key = (left.0.min(right.0), left.0.max(right.0));
+        let map = if rounded { &self.rounded } else { &self.unrounded };
+        map.get(&key).copied()
+    }
+
     /// Operands folded from left to right: rounded once at the end, or after each operand.
     pub fn fold(&mut self, operands: &[ValueId], round_each: bool) -> Option<ValueId> {
         let (&first, rest) = operands.split_first()?;
         let last = rest.len().saturating_sub(1);
-        Some(rest.iter().enumerate().fold(first, |sum, (i, &next)| self.combine(sum, next, round_each || i == last)))
+        Some(
+            rest.iter()
+                .enumerate()
+                .fold(first, |sum, (i, &next)| self.combine(sum, next, round_each || i == last)),
+        )
     }
 
     /// The operator's outer part applied to a value.
@@ -129,7 +140,13 @@ impl Values {
 
     /// Compares a value with the leaves promised (distinct, not empty), each to be there exactly once. `post` says
     /// whether the outer part of the operator must have been applied (once, outermost).
-    pub fn compare(&self, value: ValueId, promised: &[ValueId], post: bool, walk: &mut Walk) -> Result<(), Mismatch> {
+    pub fn compare(
+        &self,
+        value: ValueId,
+        promised: &[ValueId],
+        post: bool,
+        walk: &mut Walk,
+    ) -> Result<(), Mismatch> {
         let mut fault = Mismatch::default();
         let top = match (self.node(value), post) {
             (Node::Post(inner), true) => inner,

@@ -11,6 +11,7 @@ mod places;
 mod promise;
 pub mod render;
 pub mod syntax;
+pub mod validate;
 
 use grammar::span::Span;
 

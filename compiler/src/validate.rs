@@ -1,0 +1,229 @@
+//! V6: the plan computes the trace's own expressions, bit for bit.
+//!
+//! In: a trace with its graph, and a verified plan that claims to be its lowering. Out: nothing, or the promised places
+//! whose value in the plan is combined in another order, or rounded elsewhere, than the trace says. V4 has shown
+//! that the plan keeps *its* promise; here the promise is also compared with the trace's. The outer part of the operator
+//! (avg: the division) is no part of the trace and is looked through; V4 checks it.
+//!
+//! The one hard idea: one expression DAG is translated into the other, leaf by leaf and node by node in the order of
+//! ids (operands come first), so that every node is looked up once, however often it is shared. An expression that
+//! the trace never makes has no translation.
+
+use grammar::span::Span;
+use plan::collective::{BlockRef, Clause, Promise};
+use plan::ids::BufferId;
+use plan::plan::{Form, Plan, Role};
+use plan::values::{Node, ValueId, Values};
+use plan::verify::{Symbolic, VerifiedPlan};
+
+use crate::graph::ChunkGraph;
+use crate::trace::{BufferKind, Place, Trace};
+
+/// How a plan differs from its trace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// What differs.
+    pub kind: FaultKind,
+    /// The move that last wrote the place, or the algorithm.
+    pub span: Span,
+}
+
+/// What differs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FaultKind {
+    /// The number of ranks or of cells.
+    Shape,
+    /// A buffer of the trace is not in the plan, or has another size there.
+    Buffer {
+        /// Its name.
+        name: String,
+    },
+    /// The promise.
+    Promise,
+    /// The value of a place.
+    Value {
+        /// The place.
+        place: Place,
+        /// The buffer's name.
+        buffer: String,
+        /// Under which alias form of the plan.
+        form: Form,
+        /// The trace's expression; long ones are cut.
+        wanted: String,
+        /// The plan's; none: nothing is there.
+        found: Option<String>,
+        /// How many more places differ.
+        others: u32,
+    },
+}
+
+/// Compares every promised place of a plan with the trace it was made from.
+pub fn validate(trace: &Trace, graph: &ChunkGraph, plan: &VerifiedPlan) -> Result<(), Vec<Fault>> {
+    let fault = |kind| vec![Fault { kind, span: trace.name_span }];
+    let header = &plan.header;
+    if (header.ranks, header.cells) != (trace.ranks, trace.cells) {
+        return Err(fault(FaultKind::Shape));
+    }
+    let sides = sides(trace, plan).map_err(|name| fault(FaultKind::Buffer { name }))?;
+    if translated_promise(trace, &sides).as_ref() != Some(&plan.promise) {
+        return Err(fault(FaultKind::Promise));
+    }
+    let symbolic = plan.symbolic();
+    let translation = translate(trace, graph, symbolic, &sides);
+    let served = Form::ALL.into_iter().filter(|&form| header.forms.serves(form));
+    let faults: Vec<Fault> = served
+        .filter_map(|form| first_difference(trace, graph, symbolic, &sides, &translation, form))
+        .collect();
+    if faults.is_empty() { Ok(()) } else { Err(faults) }
+}
+
+/// The plan's buffers that stand for a buffer of the trace.
+struct Sides {
+    /// Holds its entry value.
+    send: Option<BufferId>,
+    /// Holds what is written.
+    recv: Option<BufferId>,
+}
+
+/// The sides of each buffer, found by name and role; the name of one that is missing or has another size.
+fn sides(trace: &Trace, plan: &Plan) -> Result<Vec<Sides>, String> {
+    let find = |name: &str, role| {
+        let at = plan.buffers.iter().position(|b| b.role == role && b.name == name);
+        at.map(BufferId::new).filter(|id| {
+            let known = trace.buffers.iter().find(|b| b.name == name);
+            known.is_some_and(|b| b.blocks == plan.buffers[id.index()].blocks)
+        })
+    };
+    let of = |buffer: &crate::trace::Buffer| {
+        let (send, recv) = (find(&buffer.name, Role::Send), find(&buffer.name, Role::Recv));
+        let right = match buffer.kind {
+            BufferKind::In => send.is_some(),
+            BufferKind::Out => recv.is_some(),
+            BufferKind::Inout => send.is_some() && recv.is_some(),
+            BufferKind::Scratch | BufferKind::Signal => return Ok(Sides { send: None, recv: None }),
+        };
+        if right { Ok(Sides { send, recv }) } else { Err(buffer.name.clone()) }
+    };
+    trace.buffers.iter().map(of).collect()
+}
+
+/// The trace's promise in terms of the plan's buffers; none if some block has no counterpart.
+fn translated_promise(trace: &Trace, sides: &[Sides]) -> Option<Promise> {
+    let promise = &trace.promise;
+    let send = |b: &BlockRef| Some(BlockRef { buffer: sides[b.buffer.index()].send?, ..*b });
+    let recv = |b: BlockRef| Some(BlockRef { buffer: sides[b.buffer.index()].recv?, ..b });
+    let clause = |c: &Clause| Some(Clause { place: recv(c.place)?, list: c.list });
+    Some(Promise {
+        clauses: promise.clauses.iter().map(clause).collect::<Option<_>>()?,
+        lists: promise.lists.iter().map(|list| list.iter().map(send).collect()).collect::<Option<_>>()?,
+        synchronised: promise.synchronised,
+    })
+}
+
+/// Of each value of the plan: the same expression among the trace's values, if the trace makes it.
+fn translate(
+    trace: &Trace,
+    graph: &ChunkGraph,
+    symbolic: &Symbolic,
+    sides: &[Sides],
+) -> Vec<Option<ValueId>> {
+    let mut same = vec![None; symbolic.values.len()];
+    for version in &graph.versions[..graph.entries as usize] {
+        let Place { buffer, rank, cell } = graph.places.place(version.place);
+        if trace.buffers[buffer.index()].kind != BufferKind::Signal
+            && let Some(send) = sides[buffer.index()].send
+            && let Some(entry) = symbolic.entry(send, rank, cell)
+        {
+            same[entry.0 as usize] = Some(version.value);
+        }
+    }
+    for v in 0..same.len() {
+        same[v] = match symbolic.values.node(ValueId(v as u32)) {
+            Node::Leaf(_) => same[v],
+            Node::Post(inner) => same[inner.0 as usize],
+            Node::Combined { left, right, rounded } => {
+                let operands = same[left.0 as usize].zip(same[right.0 as usize]);
+                operands.and_then(|(left, right)| graph.values.find(left, right, rounded))
+            }
+        };
+    }
+    same
+}
+
+fn first_difference(
+    trace: &Trace,
+    graph: &ChunkGraph,
+    symbolic: &Symbolic,
+    sides: &[Sides],
+    translation: &[Option<ValueId>],
+    form: Form,
+) -> Option<Fault> {
+    let mut first = None;
+    let mut differ = 0u32;
+    for clause in &trace.promise.clauses {
+        let BlockRef { buffer, rank, block } = clause.place;
+        let recv = sides[buffer.index()].recv?;
+        for cell in block * trace.cells..(block + 1) * trace.cells {
+            let place = Place { buffer, rank, cell };
+            let last = graph.last[graph.places.index(place) as usize].map(|v| graph.version(v));
+            let found = symbolic.exit(form, recv, rank, cell);
+            let wanted = last.map(|v| v.value);
+            if found.and_then(|value| translation[value.0 as usize]) != wanted || wanted.is_none() {
+                differ += 1;
+                first = first.or(Some((place, last, found)));
+            }
+        }
+    }
+    let (place, last, found) = first?;
+    let leaf = |value: ValueId| match graph.values.node(value) {
+        Node::Leaf(key) => entry_value(trace, graph.places.place(key)),
+        Node::Combined { .. } | Node::Post(_) => "?".to_string(),
+    };
+    let in_trace = |value: ValueId| leaf(value);
+    let in_plan = |value: ValueId| translation[value.0 as usize].map_or("?".to_string(), leaf);
+    let kind = FaultKind::Value {
+        place,
+        buffer: trace.buffer(place).name.clone(),
+        form,
+        wanted: last.map_or("nothing".to_string(), |v| expression(&graph.values, v.value, &in_trace)),
+        found: found.map(|value| expression(&symbolic.values, value, &in_plan)),
+        others: differ - 1,
+    };
+    let span = last.and_then(|v| v.writer).map_or(trace.name_span, |mv| trace.origin(mv).span);
+    Some(Fault { kind, span })
+}
+
+fn entry_value(trace: &Trace, place: Place) -> String {
+    format!("{}[{}] @ {}", trace.buffer(place).name, place.cell, place.rank.0)
+}
+
+/// A value as text: `(a + b)` is rounded, `{a + b}` is not; what lies deeper than a few levels is `…`.
+fn expression(values: &Values, value: ValueId, leaf: &dyn Fn(ValueId) -> String) -> String {
+    const LEVELS: u32 = 4;
+    fn write(
+        values: &Values,
+        value: ValueId,
+        leaf: &dyn Fn(ValueId) -> String,
+        levels: u32,
+        out: &mut String,
+    ) {
+        match values.node(value) {
+            Node::Leaf(_) => *out += &leaf(value),
+            _ if levels == 0 => out.push('…'),
+            Node::Post(inner) => {
+                *out += "post ";
+                write(values, inner, leaf, levels - 1, out);
+            }
+            Node::Combined { left, right, rounded } => {
+                out.push(if rounded { '(' } else { '{' });
+                write(values, left, leaf, levels - 1, out);
+                *out += " + ";
+                write(values, right, leaf, levels - 1, out);
+                out.push(if rounded { ')' } else { '}' });
+            }
+        }
+    }
+    let mut out = String::new();
+    write(values, value, leaf, LEVELS, &mut out);
+    out
+}
