@@ -1,8 +1,7 @@
 //! The syntax tree: what was written, nothing resolved, every node with its span.
 //!
 //! In: nothing. Out: plain data, built by the grammar (`coll.lalrpop`), read by `print` and by the compiler's
-//! `check`. Names are strings here; `check` resolves them. Equality of two trees ignores spans and comments, so
-//! that `parse(print(tree)) == tree` can be stated (see `eq_modulo_spans` in the tests).
+//! `check`. Names are strings here; `check` resolves them. `eq_modulo_spans` compares two trees by what they say.
 
 use crate::span::Span;
 
@@ -164,6 +163,7 @@ pub struct Ensures {
 
 /// What an `ensures` says.
 #[derive(Debug, Clone)]
+#[allow(clippy::large_enum_variant, reason = "nearly every promise is an equality")]
 pub enum EnsuresKind {
     /// `place == source`: the right side speaks of the values at entry.
     Equals {
@@ -227,6 +227,7 @@ pub struct Arg {
 
 /// A statement of an algorithm.
 #[derive(Debug, Clone)]
+#[allow(clippy::large_enum_variant, reason = "nearly every statement is a move")]
 pub enum Stmt {
     /// `chunks k`
     Chunks(Chunks),
@@ -356,6 +357,8 @@ pub struct If {
     pub condition: Expr,
     /// What is done if so.
     pub then: Vec<Stmt>,
+    /// The word `else`, if there is one.
+    pub else_span: Option<Span>,
     /// What is done if not.
     pub otherwise: Vec<Stmt>,
     /// All of it.
@@ -618,4 +621,33 @@ pub enum BinaryOp {
     And,
     /// `or`
     Or,
+}
+
+impl Item {
+    /// Where it stands, its docs left out.
+    pub fn span(&self) -> Span {
+        match self {
+            Item::Collective(collective) => collective.span,
+            Item::Algorithm(algorithm) => algorithm.span,
+            Item::Fn(function) => function.span,
+        }
+    }
+}
+
+impl Stmt {
+    /// Where it stands.
+    pub fn span(&self) -> Span {
+        match self {
+            Stmt::Chunks(chunks) => chunks.span,
+            Stmt::Scratch(scratch) => scratch.span,
+            Stmt::Let(binding) => binding.span,
+            Stmt::Require(require) => require.span,
+            Stmt::OutOfPlaceOnly(span) => *span,
+            Stmt::For(each) => each.span,
+            Stmt::If(choice) => choice.span,
+            Stmt::Step(step) => step.span,
+            Stmt::Move(movement) => movement.span,
+            Stmt::Run(run) => run.span,
+        }
+    }
 }

@@ -6,6 +6,7 @@
 
 pub mod ast;
 pub mod error;
+pub mod print;
 pub mod span;
 pub mod token;
 
@@ -16,12 +17,15 @@ mod nesting;
 mod parse;
 mod refuse;
 mod remark;
+mod same;
 
 use error::SyntaxError;
 use items::Cut;
 use parse::Input;
 use span::FileId;
 use token::{Kind, Token};
+
+pub use same::eq_modulo_spans;
 
 /// How much a text may ask for; each is checked before memory or stack is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -15,6 +15,9 @@ use crate::token::{Kind, Token};
 lalrpop_mod!(
     #[allow(
         clippy::all,
+        clippy::pedantic,
+        clippy::nursery,
+        clippy::allow_attributes_without_reason,
         missing_docs,
         unreachable_pub,
         unused_imports,
@@ -45,7 +48,7 @@ pub(crate) enum Clause {
     /// `inplace input = output`
     Inplace(ast::Inplace),
     /// `ensures …`
-    Ensures(ast::Ensures),
+    Ensures(Box<ast::Ensures>),
 }
 
 /// The tokens of one item, and the text they stand in.

@@ -25,7 +25,8 @@ pub(crate) fn too_large(file: FileId, bytes: usize, limit: u64) -> SyntaxError {
 /// The bytes are no text.
 pub(crate) fn not_utf8(file: FileId, bytes: &[u8], error: Utf8Error) -> SyntaxError {
     let at = error.valid_up_to();
-    let len = error.error_len().unwrap_or(bytes.len() - at);
+    // As the text is shown: with a replacement character in this place.
+    let len = char::REPLACEMENT_CHARACTER.len_utf8();
     SyntaxError {
         code: code::NOT_UTF8,
         title: format!("byte 0x{:02x} at offset {at} is not UTF-8", bytes[at]),
