@@ -70,11 +70,10 @@ pub fn validate(trace: &Trace, graph: &ChunkGraph, plan: &VerifiedPlan) -> Resul
     }
     let symbolic = plan.symbolic();
     let translation = translate(trace, graph, symbolic, &sides);
-    let served = Form::ALL.into_iter().filter(|&form| header.forms.serves(form));
-    let faults: Vec<Fault> = served
-        .filter_map(|form| first_difference(trace, graph, symbolic, &sides, &translation, form))
-        .collect();
-    if faults.is_empty() { Ok(()) } else { Err(faults) }
+    // What differs in one form mostly differs in both: the first is enough.
+    let mut served = Form::ALL.into_iter().filter(|&form| header.forms.serves(form));
+    let fault = served.find_map(|form| first_difference(trace, graph, symbolic, &sides, &translation, form));
+    fault.map_or(Ok(()), |fault| Err(vec![fault]))
 }
 
 /// The plan's buffers that stand for a buffer of the trace.
@@ -209,11 +208,8 @@ fn expression(values: &Values, value: ValueId, leaf: &dyn Fn(ValueId) -> String)
     ) {
         match values.node(value) {
             Node::Leaf(_) => *out += &leaf(value),
-            _ if levels == 0 => out.push('…'),
-            Node::Post(inner) => {
-                *out += "post ";
-                write(values, inner, leaf, levels - 1, out);
-            }
+            Node::Post(inner) => write(values, inner, leaf, levels, out),
+            Node::Combined { .. } if levels == 0 => out.push('…'),
             Node::Combined { left, right, rounded } => {
                 out.push(if rounded { '(' } else { '{' });
                 write(values, left, leaf, levels - 1, out);

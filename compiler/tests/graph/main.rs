@@ -5,3 +5,4 @@ mod faults;
 mod laws;
 mod scale;
 mod traces;
+mod validate;
