@@ -54,6 +54,37 @@ use self::links::Links;
 use self::places::Places;
 use crate::plan::{Plan, ProofStatus};
 
+/// The codes of all violations, sorted.
+pub const CODES: [&str; 27] = [
+    "plan::v0_blocks",
+    "plan::v0_buffer",
+    "plan::v0_channel",
+    "plan::v0_header",
+    "plan::v0_index",
+    "plan::v0_limit",
+    "plan::v0_place",
+    "plan::v0_promise",
+    "plan::v0_step",
+    "plan::v0_text",
+    "plan::v0_wait",
+    "plan::v0_witness",
+    "plan::v1_unbalanced_channel",
+    "plan::v1_width_mismatch",
+    "plan::v2_deadlock",
+    "plan::v2_slot_count",
+    "plan::v3_race",
+    "plan::v3_race_within_step",
+    "plan::v4_class",
+    "plan::v4_forms_differ",
+    "plan::v4_not_synchronised",
+    "plan::v4_post",
+    "plan::v4_promise",
+    "plan::v4_undefined",
+    "plan::v5_no_witness",
+    "plan::v5_unfenced",
+    "plan::v7_target_limit",
+];
+
 /// A plan that has passed V0 to V5 and V7, here, in this process.
 #[derive(Debug)]
 pub struct VerifiedPlan {

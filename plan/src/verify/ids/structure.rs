@@ -18,25 +18,21 @@ fn blocks(faults: &mut Faults) {
     let mut last = None;
     let mut next = 0;
     for (at, block) in plan.blocks.iter().enumerate() {
-        if !faults.index(
-            || format!("the rank of block {at}"),
-            u64::from(block.rank.0),
-            plan.header.ranks as usize,
-        ) {
-            continue;
+        let ranks = plan.header.ranks as usize;
+        if faults.index(|| format!("the rank of block {at}"), u64::from(block.rank.0), ranks) {
+            let expected = match last {
+                Some((rank, position)) if rank == block.rank => Some(position + 1),
+                Some((rank, _)) if rank > block.rank => None,
+                _ => Some(0),
+            };
+            if expected != Some(block.position) {
+                let (rank, position) = (block.rank.0, block.position);
+                faults.add(|| Fault::Blocks {
+                    what: format!("block {at} (rank {rank}, position {position}) is out of order"),
+                });
+            }
+            last = Some((block.rank, block.position.min(u32::MAX - 1)));
         }
-        let expected = match last {
-            Some((rank, position)) if rank == block.rank => Some(position + 1),
-            Some((rank, _)) if rank > block.rank => None,
-            _ => Some(0),
-        };
-        if expected != Some(block.position) {
-            let (rank, position) = (block.rank.0, block.position);
-            faults.add(|| Fault::Blocks {
-                what: format!("block {at} (rank {rank}, position {position}) is out of order"),
-            });
-        }
-        last = Some((block.rank, block.position.min(u32::MAX - 1)));
         for section in Section::ALL {
             let range = block.section(section);
             if range.start != next || range.end < range.start || range.end as usize > plan.steps.len() {
