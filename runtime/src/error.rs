@@ -5,6 +5,7 @@
 //! from a rank to its launcher.
 
 use std::fmt;
+use std::ops::{Deref, DerefMut};
 
 use serde::{Deserialize, Serialize};
 
@@ -34,9 +35,15 @@ pub enum Kind {
     Internal,
 }
 
-/// A failed run.
+/// A failed run. It reads like the [`Failure`] in it, which is boxed because an error should cost nothing where there
+/// is none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Error {
+#[serde(transparent)]
+pub struct Error(Box<Failure>);
+
+/// What is known about a failed run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
     /// What kind.
     pub kind: Kind,
     /// The ranks at fault, if known.
@@ -124,7 +131,7 @@ impl Error {
     /// An error of which no more is known.
     pub fn new(kind: Kind, message: impl Into<String>) -> Error {
         let message = message.into();
-        Error { kind, culprits: Vec::new(), message, seen: None, others: Vec::new(), help: None }
+        Failure { kind, culprits: Vec::new(), message, seen: None, others: Vec::new(), help: None }.into()
     }
 
     /// With better advice than the usual one.
@@ -134,11 +141,38 @@ impl Error {
         self
     }
 
-    /// With the rank at fault.
+    /// With a rank at fault.
     #[must_use]
     pub fn culprit(mut self, rank: u32) -> Error {
         self.culprits.push(rank);
         self
+    }
+
+    /// With the ranks at fault.
+    #[must_use]
+    pub fn of(mut self, culprits: Vec<u32>) -> Error {
+        self.culprits = culprits;
+        self
+    }
+}
+
+impl From<Failure> for Error {
+    fn from(failure: Failure) -> Error {
+        Error(Box::new(failure))
+    }
+}
+
+impl Deref for Error {
+    type Target = Failure;
+
+    fn deref(&self) -> &Failure {
+        &self.0
+    }
+}
+
+impl DerefMut for Error {
+    fn deref_mut(&mut self) -> &mut Failure {
+        &mut self.0
     }
 }
 

@@ -3,12 +3,13 @@
 mod plans;
 
 use plan::dtype::{Dtype, Op};
+use plan::verify::VerifiedPlan;
 use rcc_runtime::exec::Shape;
 use rcc_runtime::job::threads::run_threads;
 use rcc_runtime::job::{Job, Report};
 
-fn run(built: &plan::builder::Built, job: &Job) -> Report {
-    let report = run_threads(&built.plan, job).unwrap_or_else(|e| panic!("{e}"));
+fn run(plan: &VerifiedPlan, job: &Job) -> Report {
+    let report = run_threads(plan, job).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(report.wrong, 0, "{:?} of {job:?}", report.first_wrong);
     report
 }

@@ -15,16 +15,18 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use plan::dtype::{Dtype, Op};
+use plan::file::ContentHash;
 use plan::ids::RankId;
 use plan::layout::Layout;
-use plan::plan::Plan;
-pub use plan::plan::Plan as VerifiedPlan;
+use plan::plan::{Form, Operand, Plan};
+use plan::signature::{self, Signature};
+use plan::verify::VerifiedPlan;
 
 use self::block::{Act, Advance, Machine};
 use self::buffers::Buffers;
 use self::places::{Cells, Setting};
 use self::program::Program;
-use crate::call::{Record, signature};
+use crate::call::Record;
 use crate::channel::{Incoming, Outgoing};
 use crate::error::{Error, Kind};
 use crate::memory::memfd::Mapping;
@@ -65,7 +67,7 @@ pub struct Rank<'s> {
     call: u64,
     prepared: Option<Prepared>,
     records: u64,
-    plan_hash: u64,
+    plan_hash: ContentHash,
 }
 
 /// What is worked out once for all calls of one shape.
@@ -75,7 +77,7 @@ struct Prepared {
     layout: Layout,
     setting: Setting,
     scratch: Mapping,
-    seed: u64,
+    signature: Signature,
 }
 
 impl<'s> Rank<'s> {
@@ -87,10 +89,7 @@ impl<'s> Rank<'s> {
         rank: RankId,
         patience: Patience,
     ) -> Result<Rank<'s>, Error> {
-        let classes = plan::interpret::classes::classes(plan).map_err(|fault| {
-            Error::new(Kind::Internal, format!("a verified plan has no lengths: {fault}"))
-        })?;
-        let program = Program::new(plan, rank, &classes)?;
+        let program = Program::new(plan, rank)?;
         let copies = plan.header.copies;
         let shape = segment.shape();
         let rank_of = |block: plan::ids::BlockId| plan.blocks[block.index()].rank;
@@ -110,7 +109,7 @@ impl<'s> Rank<'s> {
         let incoming = incoming.collect();
         let words = segment.blocks(rank).iter().collect();
         let machine = Machine::new(program, words, outgoing, incoming, copies, u64::from(slot_bytes));
-        let plan_hash = crate::call::plan_hash(plan);
+        let plan_hash = plan.content_hash();
         Ok(Rank { plan, segment, rank, machine, patience, call: 0, prepared: None, records: 0, plan_hash })
     }
 
@@ -149,7 +148,7 @@ impl<'s> Rank<'s> {
             areas: buffers.areas(),
             scratch: prepared.scratch.start(),
             call: self.call,
-            signature: signature(prepared.seed, self.call),
+            signature: prepared.signature.of_call(self.call),
         };
         self.machine.begin();
         // SAFETY: `Buffers` borrows the caller's memory exclusively (for `Send` buffers: shared) and `check` has
@@ -216,17 +215,29 @@ impl<'s> Rank<'s> {
         let record = Record {
             call: self.call + 1,
             algorithm: header.algorithm.chars().take(80).collect(),
-            plan: self.plan_hash,
+            plan: self.plan_hash.to_string().chars().take(16).collect(),
             elements,
             dtype,
             op,
             in_place,
         };
+        // A plan that only exchanges messages sends the same in both forms, and each rank may have its own.
+        let form = plan.operands.iter().any(|o| matches!(o, Operand::Peer { .. }));
+        let form = form.then_some(if in_place { Form::Same } else { Form::Disjoint });
+        let signature = Signature::new(&signature::Call {
+            plan: self.plan_hash,
+            collective: &header.collective,
+            params: &header.params,
+            counts: &[elements],
+            dtype,
+            op,
+            form,
+        });
         self.segment.rank(self.rank).record(&record, self.records);
         self.records += 1;
         let setting = Setting { dtype, op, divisor, slices: layout.slices(), cells };
         let scratch = Mapping::private(layout.scratch_bytes(self.rank))?;
-        Ok(Prepared { shape, layout, setting, scratch, seed: record.seed() })
+        Ok(Prepared { shape, layout, setting, scratch, signature })
     }
 
     fn fail(&self, stop: Stop) -> Error {
@@ -270,7 +281,7 @@ impl<'s> Rank<'s> {
 }
 
 /// Why a rank stops waiting.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 enum Stop {
     /// The board says so.
     Aborted,

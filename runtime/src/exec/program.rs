@@ -1,14 +1,15 @@
 //! One rank's part of a plan, resolved once so that no step searches anything.
 //!
-//! In: a plan, a rank, and the length class of every value. Out: flat arrays of blocks, steps and operands in which
+//! In: a verified plan (which knows the length class of every value) and a rank. Out: flat arrays of blocks, steps and operands in which
 //! channels are numbers of this rank's own ends and places are (buffer, block, position). Nothing here depends on
 //! counts or addresses, so one program serves every call.
 
 use std::ops::Range;
 
 use plan::ids::{BlockId, ChannelId, RankId, StepId};
-use plan::interpret::classes::Classes;
+
 use plan::plan::{ChannelKind, Operand, Plan, Role};
+use plan::verify::VerifiedPlan;
 
 use crate::error::{Error, Kind};
 
@@ -104,7 +105,7 @@ pub struct WaitOn {
 
 impl Program {
     /// The part of `rank`.
-    pub fn new(plan: &Plan, rank: RankId, classes: &Classes) -> Result<Program, Error> {
+    pub fn new(plan: &VerifiedPlan, rank: RankId) -> Result<Program, Error> {
         let mut program = Program {
             blocks: Vec::new(),
             steps: Vec::new(),
@@ -130,13 +131,14 @@ impl Program {
         }
         let first = plan.blocks.partition_point(|b| b.rank < rank);
         for (i, block) in plan.blocks_of(rank).iter().enumerate() {
-            let sections = [&block.prologue, &block.body, &block.epilogue].map(|section| {
+            let mut sections = [0..0, 0..0, 0..0];
+            for (own, section) in sections.iter_mut().zip([&block.prologue, &block.body, &block.epilogue]) {
                 let start = program.steps.len() as u32;
-                section.clone().try_for_each(|s| program.add(plan, StepId(s), &ends, classes))?;
-                Ok(start..program.steps.len() as u32)
-            });
-            let [prologue, body, epilogue] = sections;
-            let sections = [prologue?, body?, epilogue?];
+                for step in section.clone() {
+                    program.add(plan, StepId(step), &ends)?;
+                }
+                *own = start..program.steps.len() as u32;
+            }
             program.blocks.push(BlockProgram { id: BlockId::new(first + i), sections });
         }
         program.resolve_waits(plan)?;
@@ -155,7 +157,7 @@ impl Program {
         &self.args[step.args as usize + step.sources as usize..][..step.destinations as usize]
     }
 
-    fn add(&mut self, plan: &Plan, id: StepId, ends: &Ends, classes: &Classes) -> Result<(), Error> {
+    fn add(&mut self, plan: &VerifiedPlan, id: StepId, ends: &Ends) -> Result<(), Error> {
         let step = &plan.steps[id.index()];
         let args = self.args.len() as u32;
         for &operand in plan.src(step) {
@@ -168,7 +170,7 @@ impl Program {
         let first = self.classes.len() as u32;
         if !token {
             for micro in 0..step.width {
-                let class = classes.of(id, micro).ok_or_else(|| {
+                let class = plan.symbolic().class(id, micro).ok_or_else(|| {
                     Error::new(Kind::Internal, format!("the values of step {} have no length", id.0))
                 })?;
                 self.classes.push(class);

@@ -8,12 +8,13 @@ use std::time::Instant;
 use plan::ids::{BufferId, RankId};
 use plan::plan::Role;
 use plan::reference::{self, Reference};
+use plan::verify::VerifiedPlan;
 
 use super::{Geometry, Job, RankReport, Wrong};
 use crate::cpus;
 use crate::error::Error;
 use crate::exec::buffers::Memory;
-use crate::exec::{Patience, Rank, Shape, VerifiedPlan};
+use crate::exec::{Patience, Rank, Shape};
 use crate::memory::segment::Segment;
 use crate::wait::Policy;
 

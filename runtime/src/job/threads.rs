@@ -13,12 +13,12 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use plan::ids::RankId;
+use plan::verify::VerifiedPlan;
 
 use super::geometry::{self, Geometry};
 use super::rank::run_rank;
 use super::{Job, RankReport, Report};
 use crate::error::{Error, Kind};
-use crate::exec::VerifiedPlan;
 use crate::memory::segment::Segment;
 
 /// Runs a job with one thread per rank.

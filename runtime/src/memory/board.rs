@@ -15,6 +15,9 @@ use crate::wait::NAP;
 /// How many records of different calls a rank keeps: one stands for all calls from its own to the next record's.
 pub const RECORDS: usize = 4;
 
+/// Room for an error in JSON.
+const ERROR_WORDS: usize = 1000;
+
 const CLEAR: u32 = 0;
 const CLAIMED: u32 = 1;
 const WRITTEN: u32 = 2;
@@ -24,7 +27,7 @@ const WRITTEN: u32 = 2;
 #[derive(Debug)]
 pub struct Board {
     abort: AtomicU32,
-    error: Text<1000>,
+    error: Text<ERROR_WORDS>,
     barrier: Arrivals,
 }
 
@@ -96,13 +99,15 @@ impl Board {
             return false;
         }
         // Each rank reports its own position; the board has no room for those of all.
-        let brief = Error { others: Vec::new(), ..error.clone() };
-        let text = serde_json::to_string(&brief).ok().filter(|text| text.len() <= 8000).or_else(|| {
-            let message = brief.message.chars().take(1000).collect();
-            let smallest = Error { message, culprits: brief.culprits.clone(), ..Error::new(brief.kind, "") };
-            serde_json::to_string(&smallest).ok()
-        });
-        self.error.store(text.as_deref().unwrap_or(""));
+        let mut brief = error.clone();
+        brief.others.clear();
+        let mut text = serde_json::to_string(&brief).unwrap_or_default();
+        if text.len() > 8 * ERROR_WORDS {
+            let message: String = brief.message.chars().take(1000).collect();
+            let culprits = brief.culprits.iter().copied().take(16).collect();
+            text = serde_json::to_string(&Error::new(brief.kind, message).of(culprits)).unwrap_or_default();
+        }
+        self.error.store(&text);
         self.abort.store(WRITTEN, Ordering::Release);
         true
     }

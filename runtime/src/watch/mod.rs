@@ -27,7 +27,7 @@ pub fn nothing_moves(plan: &Plan, segment: &Segment, rank: RankId, call: u64, de
         .collect();
     if !absent.is_empty() {
         let message = format!("{} not entered call {call} for {deadline:?}", name(&absent, "has", "have"));
-        return Error { culprits: absent, ..Error::new(Kind::Late, message) };
+        return Error::new(Kind::Late, message).of(absent);
     }
     let idle: Vec<u32> = positions(plan, segment)
         .into_iter()
@@ -45,7 +45,7 @@ pub fn nothing_moves(plan: &Plan, segment: &Segment, rank: RankId, call: u64, de
             name(&idle, "has", "each have")
         )
     };
-    Error { culprits: idle, ..Error::new(Kind::Stalled, message) }
+    Error::new(Kind::Stalled, message).of(idle)
 }
 
 /// The error for a barrier between calls that not all ranks have come to.
@@ -54,7 +54,7 @@ pub fn late_at_barrier(segment: &Segment, rank: RankId, waited: Duration) -> Err
     let own = barriers(rank.0);
     let absent: Vec<u32> = (0..segment.shape().ranks()).filter(|&r| barriers(r) < own).collect();
     let message = format!("{} not come to the next call for {waited:.0?}", name(&absent, "has", "have"));
-    Error { culprits: absent, ..Error::new(Kind::Late, message) }
+    Error::new(Kind::Late, message).of(absent)
 }
 
 /// The error for a message from `from` that belongs to another call than that of `rank`.
@@ -76,7 +76,7 @@ pub fn mismatch(segment: &Segment, rank: RankId, from: RankId, call: u64) -> Err
         from.0,
         text(other)
     );
-    Error { culprits: vec![from.0, rank.0], ..Error::new(Kind::Mismatch, message) }
+    Error::new(Kind::Mismatch, message).of(vec![from.0, rank.0])
 }
 
 fn position(plan: &Plan, segment: &Segment, rank: RankId) -> Position {

@@ -5,12 +5,13 @@
 
 #![allow(dead_code, reason = "each test file uses some of them")]
 
-use plan::builder::{Built, PlanBuilder, get, local, put};
+use plan::builder::{PlanBuilder, get, local, put};
 use plan::plan::Role;
+use plan::verify::{Limits, VerifiedPlan, least_slots, verify};
 
 /// Allreduce on a ring: n chunks of the one block, reduced round the ring, then passed round it. In place and out of
 /// place.
-pub(crate) fn ring(n: u32) -> Built {
+pub(crate) fn ring(n: u32) -> VerifiedPlan {
     let mut p = PlanBuilder::new("ring", "allreduce", &[n]);
     p.header().cells = n;
     let input = p.buffer("input", Role::Send, 1);
@@ -22,7 +23,7 @@ pub(crate) fn ring(n: u32) -> Built {
     }
     if n == 1 {
         p.step(blocks[0], &[local(input, 0)], &[local(output, 0)]);
-        return p.finish().unwrap();
+        return verified(p);
     }
     let next: Vec<_> =
         (0..n).map(|r| p.channel(blocks[r as usize], &[blocks[((r + 1) % n) as usize]])).collect();
@@ -45,5 +46,12 @@ pub(crate) fn ring(n: u32) -> Built {
         p.step(b, &[get(from)], &[local(output, chunk(2 * n - 2))])
             .line(9, "output[c] @ r + 1 = output[c] @ r");
     }
-    p.finish().unwrap()
+    verified(p)
+}
+
+/// The plan, with the k_min that it needs.
+fn verified(builder: PlanBuilder) -> VerifiedPlan {
+    let mut plan = builder.finish().unwrap().plan;
+    plan.header.k_min = least_slots(&plan, &Limits::default()).unwrap();
+    verify(plan, &Limits::default()).unwrap_or_else(|violations| panic!("{}", violations[0]))
 }
