@@ -6,6 +6,7 @@
 
 pub mod explain;
 pub mod graph;
+pub mod history;
 mod labels;
 mod places;
 mod promise;

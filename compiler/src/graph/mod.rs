@@ -7,6 +7,7 @@
 
 mod build;
 mod fault;
+mod history;
 mod places;
 mod promise;
 mod waste;
@@ -15,6 +16,7 @@ use plan::values::{ValueId, Values};
 
 pub use self::build::{adds, arity, build};
 pub use self::fault::{Broken, Counted, Fault, FaultKind, Holds};
+pub use self::history::{Past, contents, history};
 pub use self::places::PlaceTable;
 pub use self::promise::{Proof, promise};
 pub use self::waste::{Warning, WarningKind};

@@ -2,6 +2,7 @@
 
 mod executor;
 mod faults;
+mod history;
 mod laws;
 mod scale;
 mod traces;
