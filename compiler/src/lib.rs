@@ -5,9 +5,11 @@
 
 pub mod check;
 pub mod diagnostics;
+pub mod elaborate;
 pub mod graph;
 pub mod limits;
 pub mod lower;
+pub mod pipeline;
 pub mod source;
 pub mod trace;
 pub mod validate;

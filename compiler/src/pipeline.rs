@@ -1,0 +1,233 @@
+//! Every pass by name, on one screen.
+//!
+//! In: source texts, a request. Out: a proved trace, a verified plan, or diagnostics. The compiler has no clock: the
+//! caller is told at the start of each stage and measures what it likes.
+
+use grammar::span::FileId;
+use grammar::{ParseLimits, ast};
+use plan::verify::VerifiedPlan;
+
+use crate::check::checked::Program;
+use crate::check::{self, Unit};
+use crate::diagnostics::{self, Diagnostic};
+use crate::elaborate::{self, Request};
+use crate::graph::{self, ChunkGraph, Form, Proof};
+use crate::limits::Limits;
+use crate::lower;
+use crate::source::Sources;
+use crate::trace::{MoveId, Trace};
+use crate::validate;
+
+/// A stage of the pipeline, as `--timings` names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// Concrete moves.
+    Elaborate,
+    /// Versions and values, then the promise, for each form.
+    Prove,
+    /// Steps.
+    Lower,
+    /// V0–V5 and V7.
+    Verify,
+    /// V6.
+    Validate,
+}
+
+impl Stage {
+    /// All stages in order.
+    pub const ALL: [Stage; 5] =
+        [Stage::Elaborate, Stage::Prove, Stage::Lower, Stage::Verify, Stage::Validate];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Stage::Elaborate => "elaborate",
+            Stage::Prove => "prove",
+            Stage::Lower => "lower",
+            Stage::Verify => "verify",
+            Stage::Validate => "validate",
+        }
+    }
+}
+
+/// Parsed and checked source texts, the standard library among them.
+#[derive(Debug)]
+pub struct Loaded {
+    /// All texts.
+    pub sources: Sources,
+    /// The user's files.
+    pub files: Vec<FileId>,
+    /// The user's trees, in the order of `files`.
+    pub trees: Vec<ast::File>,
+    /// What they declare.
+    pub program: Program,
+    /// Syntax errors and errors of `check`; if there is one, `program` lacks what it concerns.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// A trace that keeps its promise in every form it claims.
+#[derive(Debug)]
+pub struct Proved {
+    /// The moves.
+    pub trace: Trace,
+    /// Versions and values, in the form with the most overlaps.
+    pub graph: ChunkGraph,
+    /// What was found out beside the promise.
+    pub proof: Proof,
+    /// The forms it was proved in.
+    pub forms: Vec<Form>,
+    /// Wasted transfers and the like.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// A plan that has passed everything.
+#[derive(Debug)]
+pub struct Compiled {
+    /// Where it comes from.
+    pub proved: Proved,
+    /// The plan.
+    pub plan: VerifiedPlan,
+}
+
+/// Why there is no proof or no plan.
+#[derive(Debug)]
+pub enum Failure {
+    /// A `require` excludes this shape.
+    Excluded {
+        /// The `require`'s text.
+        why: String,
+        /// The same as a diagnostic, for when no shape is left.
+        diagnostic: Box<Diagnostic>,
+    },
+    /// The program is wrong.
+    Wrong(Vec<Diagnostic>),
+}
+
+/// Parses and checks the user's texts (names and bytes) beside the standard library.
+pub fn load(files: &[(String, Vec<u8>)], limits: &Limits) -> Loaded {
+    let mut sources = Sources::default();
+    let mut found = Vec::new();
+    let parse_limits = ParseLimits { nesting: limits.nesting, ..ParseLimits::default() };
+
+    let mut library = Vec::new();
+    for (name, text) in stdlib::FILES {
+        let file = sources.add(*name, *text);
+        let parsed = grammar::parse(file, text, &parse_limits);
+        found.extend(parsed.errors.iter().map(diagnostics::syntax::syntax));
+        library.push((file, module_of(name), parsed.file));
+    }
+    let mut user = Vec::new();
+    let mut trees = Vec::new();
+    for (name, bytes) in files {
+        let file = sources.add(name, String::from_utf8_lossy(bytes));
+        let parsed = grammar::parse_bytes(file, bytes, &parse_limits);
+        found.extend(parsed.errors.iter().map(diagnostics::syntax::syntax));
+        user.push(file);
+        trees.push(parsed.file);
+    }
+
+    let std_units =
+        library.iter().map(|(file, module, ast)| Unit { file: *file, module: Some(*module), ast });
+    let user_units = user.iter().zip(&trees).map(|(&file, ast)| Unit { file, module: None, ast });
+    let units: Vec<Unit<'_>> = std_units.chain(user_units).collect();
+    let (program, errors) = check::check(&units);
+    found.extend(errors.iter().map(|e| Diagnostic::error(e.kind.code(), format!("{e:?}"))));
+    Loaded { sources, files: user, trees, program, diagnostics: found }
+}
+
+/// Elaborates for one shape and proves: every callee alone, then the whole, in every form claimed.
+pub fn prove(
+    loaded: &Loaded,
+    request: &Request,
+    limits: &Limits,
+    at_stage: &mut dyn FnMut(Stage),
+) -> Result<Proved, Failure> {
+    at_stage(Stage::Elaborate);
+    let elaborated = elaborate::elaborate(&loaded.program, request, limits)
+        .map_err(|error| elaboration_failure(&error, loaded, request))?;
+
+    at_stage(Stage::Prove);
+    for callee in &elaborated.callees {
+        prove_form(&callee.trace, Form::Disjoint).map_err(|faults| {
+            Failure::Wrong(graph_diagnostics(&faults, &callee.trace, loaded, &callee.request, limits))
+        })?;
+    }
+    let trace = elaborated.trace;
+    let mut forms = vec![Form::Disjoint];
+    if !trace.inplace.is_empty() {
+        forms.push(Form::Same);
+    }
+    let mut last = None;
+    for &form in &forms {
+        let proved = prove_form(&trace, form)
+            .map_err(|faults| Failure::Wrong(graph_diagnostics(&faults, &trace, loaded, request, limits)))?;
+        // Warnings speak of the program, not of a form: those of the first.
+        let warnings = last.take().map_or_else(|| proved.1.warnings.clone(), |(_, _, first)| first);
+        last = Some((proved.0, proved.1, warnings));
+    }
+    let Some((graph, proof, warnings)) = last else { unreachable!("there is always a first form") };
+    let warnings = diagnostics::graph::warnings(&warnings, &trace, &mut |mv| {
+        elaborate::bindings(&loaded.program, request, limits, mv)
+    });
+    Ok(Proved { trace, graph, proof, forms, warnings })
+}
+
+/// The whole pipeline for one shape.
+pub fn compile(
+    loaded: &Loaded,
+    request: &Request,
+    limits: &Limits,
+    at_stage: &mut dyn FnMut(Stage),
+) -> Result<Compiled, Failure> {
+    let proved = prove(loaded, request, limits, at_stage)?;
+
+    at_stage(Stage::Lower);
+    let plan = lower::lower(&proved.trace, &proved.graph, &loaded.sources);
+
+    at_stage(Stage::Verify);
+    let plan = plan::verify::verify(plan, &plan::verify::Limits::default())
+        .map_err(|violations| Failure::Wrong(violations.iter().map(violation).collect()))?;
+
+    at_stage(Stage::Validate);
+    validate::validate(&proved.trace, &proved.graph, &plan)
+        .map_err(|faults| Failure::Wrong(faults.iter().map(diagnostics::validate::differs).collect()))?;
+    Ok(Compiled { proved, plan })
+}
+
+fn prove_form(trace: &Trace, form: Form) -> Result<(ChunkGraph, Proof), Vec<graph::Fault>> {
+    let graph = graph::build(trace, form)?;
+    let proof = graph::promise(trace, &graph)?;
+    Ok((graph, proof))
+}
+
+fn elaboration_failure(error: &elaborate::Error, loaded: &Loaded, request: &Request) -> Failure {
+    let _ = (loaded, request);
+    let diagnostic = Diagnostic::error(error.code(), format!("{error:?}"));
+    match error {
+        elaborate::Error::Excluded { why, .. } => {
+            Failure::Excluded { why: why.clone(), diagnostic: Box::new(diagnostic) }
+        }
+        elaborate::Error::Fault(_) => Failure::Wrong(vec![diagnostic]),
+    }
+}
+
+fn graph_diagnostics(
+    faults: &[graph::Fault],
+    trace: &Trace,
+    loaded: &Loaded,
+    request: &Request,
+    limits: &Limits,
+) -> Vec<Diagnostic> {
+    let mut bindings = |mv: MoveId| elaborate::bindings(&loaded.program, request, limits, mv);
+    faults.iter().map(|fault| diagnostics::graph::fault(fault, trace, &mut bindings)).collect()
+}
+
+/// `std/allreduce/ring.coll` is of module `allreduce`; `std/collectives.coll` of the empty one.
+fn module_of(name: &str) -> &str {
+    let inner = name.strip_prefix("std/").unwrap_or(name);
+    inner.rsplit_once('/').map_or("", |(module, _)| module)
+}
+
+fn violation(violation: &plan::verify::Violation) -> Diagnostic {
+    Diagnostic::error(violation.code(), violation.to_string())
+}
