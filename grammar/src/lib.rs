@@ -125,13 +125,11 @@ fn declaration(
     if let Some(at) = nesting::too_deep(tokens, nesting) {
         return Err(Box::new(refuse::too_deep(tokens[at].span(file), nesting)));
     }
-    let parsed = parse::item(input);
-    match cut.fault {
-        None => parsed,
-        Some(fault) => match parsed {
-            // A bracket without its partner puts off whatever stands behind it.
-            Err(error) if error.span.start < tokens[fault.token()].start => Err(error),
-            _ => Err(Box::new(refuse::bracket(input, fault))),
-        },
+    match (parse::item(input), cut.fault) {
+        (Ok(item), None) => Ok(item),
+        // What stands behind a bracket without its partner cannot be judged.
+        (Err((at, error)), fault) if fault.is_none_or(|fault| at < fault.token()) => Err(error),
+        (_, Some(fault)) => Err(Box::new(refuse::bracket(input, fault))),
+        (Err((_, error)), None) => Err(error),
     }
 }

@@ -129,7 +129,8 @@ pub(crate) fn unknown(file: FileId, token: Token, slice: &str) -> SyntaxError {
             "names are made of a to z, A to Z, 0 to 9 and `_`: `delta_1`".to_owned()
         }
         _ if first.is_whitespace() => "use plain spaces: `data @ r`".to_owned(),
-        _ => "take it out; outside comments and strings a program is plain ASCII".to_owned(),
+        _ => "take it out; outside comments and strings a program is plain ASCII: `data @ q = data @ p`"
+            .to_owned(),
     };
     SyntaxError {
         code: code::UNEXPECTED_CHARACTER,

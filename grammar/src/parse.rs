@@ -60,20 +60,23 @@ pub(crate) struct Input<'a> {
     pub(crate) tokens: &'a [Token],
 }
 
-/// Parses one item.
-pub(crate) fn item(input: Input<'_>) -> Result<ast::Item, Box<SyntaxError>> {
+/// Parses one item, or says at which token that ended and why.
+pub(crate) fn item(input: Input<'_>) -> Result<ast::Item, (usize, Box<SyntaxError>)> {
     let Input { file, text, tokens } = input;
     let stream = tokens.iter().map(|&token| tok(file, text, token));
     let (at, expected) = match coll::ItemParser::new().parse(file, stream) {
         Ok(item) => return Ok(item),
-        Err(ParseError::User { error }) => return Err(error),
+        Err(ParseError::User { error }) => {
+            let at = tokens.partition_point(|token| token.end <= error.span.start);
+            return Err((at, error));
+        }
         Err(ParseError::UnrecognizedToken { token: (start, _, _), expected }) => (start, expected),
         Err(ParseError::UnrecognizedEof { expected, .. }) => (u32::MAX, expected),
         Err(ParseError::ExtraToken { token: (start, _, _) }) => (start, Vec::new()),
         Err(ParseError::InvalidToken { location }) => (location, Vec::new()),
     };
     let at = tokens.partition_point(|token| token.start < at);
-    Err(Box::new(explain::unexpected(input, at, &expected)))
+    Err((at, Box::new(explain::unexpected(input, at, &expected))))
 }
 
 fn tok(file: FileId, text: &str, token: Token) -> Result<(u32, Tok<'_>, u32), Box<SyntaxError>> {

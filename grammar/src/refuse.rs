@@ -79,7 +79,7 @@ pub(crate) fn schedule_at(span: Span) -> SyntaxError {
         title: "schedules are not supported yet".to_owned(),
         span,
         label: "belongs to a schedule".to_owned(),
-        help: Some("take it out; an algorithm needs no schedule to be checked and run".to_owned()),
+        help: Some("take it out; `algorithm … { … }` is checked and run without a schedule".to_owned()),
         related: None,
     }
 }

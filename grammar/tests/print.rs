@@ -160,6 +160,15 @@ collective y on ranks[n] {{
 }
 
 #[test]
+fn tables_of_numbers_fill_their_lines() {
+    let numbers = (0..60).map(|number| number.to_string()).collect::<Vec<_>>().join(",");
+    let printed = format(&format!("algorithm x on ranks[n] implements y {{ let t = [{numbers}] }}"));
+    assert_eq!(printed.lines().count(), 7, "{printed}");
+    assert!(printed.lines().all(|line| line.len() <= 110));
+    assert!(printed.lines().nth(2).unwrap().len() > 100, "{printed}");
+}
+
+#[test]
 fn comments_in_odd_places_survive() {
     format(
         "// 0

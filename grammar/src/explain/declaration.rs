@@ -117,7 +117,7 @@ pub(super) fn outside(site: &Site<'_>) -> SyntaxError {
             code::UNOPENED_DELIMITER,
             format!("{shown} closes nothing"),
             "no declaration is open here",
-            "take it out; the declaration before it has ended",
+            format!("take out this {shown}; the declaration before it has ended"),
         );
     }
     if kind == Kind::Label {

@@ -97,9 +97,10 @@ pub(super) fn reserved(site: &Site<'_>) -> Option<SyntaxError> {
     };
     // `out[c] @ r = …`, `… = in[c] @ r`
     let place = matches!(site.behind(1), Some(Kind::At | Kind::OpenBracket)) && site.expects("NAME");
+    // `1 + step`
     let value = site.expects("INT")
         && site.before(1).is_some_and(Kind::is_operator)
-        && !matches!(found, Kind::If | Kind::Not);
+        && site.behind(1).is_some_and(|kind| kind.is_operator() || kind.closes());
     if !(after_definer || place || value) {
         return None;
     }

@@ -9,6 +9,14 @@ use crate::token::Kind;
 /// The errors of this module.
 pub(super) fn statement(site: &Site<'_>) -> Option<SyntaxError> {
     let (head, start) = site.head();
+    if site.found() == Some(Kind::Else) {
+        return Some(site.helped(
+            code::SYNTAX,
+            "an `else` without its `if`",
+            "no `if` ends before this",
+            super::example(Head::If),
+        ));
+    }
     match head {
         Head::Block => block(site),
         Head::Let => binding(site),
@@ -77,7 +85,7 @@ pub(super) fn place(site: &Site<'_>) -> Option<SyntaxError> {
 
 /// `data[c] = …`
 fn missing_rank(site: &Site<'_>) -> Option<SyntaxError> {
-    if !site.expects("@") || !site.expects("[") || site.expects("INT") {
+    if !site.expects("@") || site.expects("INT") || site.expects("ensures") {
         return None;
     }
     // Back over `name[…][…]`.
@@ -290,7 +298,6 @@ fn source(site: &Site<'_>) -> Option<SyntaxError> {
 fn block(site: &Site<'_>) -> Option<SyntaxError> {
     let say = |title: &str, label: &str, help: &str| Some(site.helped(code::SYNTAX, title, label, help));
     match site.found()? {
-        Kind::Else => say("an `else` without its `if`", "no `if` ends before this", super::example(Head::If)),
         Kind::OpenBrace => say("a block by itself", "what is it for?", super::example(Head::Step)),
         _ => None,
     }
@@ -379,7 +386,7 @@ fn separator(site: &Site<'_>) -> Option<SyntaxError> {
             code::SYNTAX,
             "`,` after a statement",
             "nothing separates statements",
-            "take it out: the next statement begins by itself",
+            "take it out: `chunks n` ends by itself",
         )
     })
 }

@@ -288,6 +288,22 @@ pub(super) fn rank_set(comments: &mut Comments<'_>, set: &RankSet) -> Doc {
 /// `[a, b, c]`, `[e for x in a..b]`
 pub(super) fn table(comments: &mut Comments<'_>, table: &List) -> Doc {
     match table {
+        List::Items(items, span) if items.iter().all(is_short) && !comments.any(span.start, span.end) => {
+            // Numbers fill their lines. Each blank is a group of its own, so it breaks only if what follows does not fit.
+            let mut parts = vec![Doc::Soft];
+            for (index, item) in items.iter().enumerate() {
+                let item = any(comments, item);
+                if index == 0 {
+                    parts.push(item);
+                } else {
+                    parts.extend([Doc::Word(","), Doc::group(vec![Doc::Line, item])]);
+                }
+            }
+            if !items.is_empty() {
+                parts.push(Doc::Broken(","));
+            }
+            bracketed("[", parts, "]")
+        }
         List::Items(items, span) => {
             let of = |item: &Expr| (item.span.start, item.span.end);
             let items = list(comments, items, span.start, Some(span.end), of, &mut any);
@@ -305,6 +321,16 @@ pub(super) fn table(comments: &mut Comments<'_>, table: &List) -> Doc {
             Doc::Soft,
             Doc::Word("]"),
         ]),
+    }
+}
+
+/// A number or a short name.
+fn is_short(expr: &Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Int(_) | ExprKind::Bool(_) | ExprKind::SelfRank => true,
+        ExprKind::Var(name) => name.len() <= 12,
+        ExprKind::Unary(_, operand) => matches!(operand.kind, ExprKind::Int(_)),
+        _ => false,
     }
 }
 

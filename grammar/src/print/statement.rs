@@ -85,7 +85,10 @@ pub(super) fn ensures(comments: &mut Comments<'_>, promise: &Ensures) -> Doc {
             if !promise.binders.is_empty() {
                 equality.push(Doc::Line);
             }
-            equality.extend([place(comments, left), Doc::Word(" == "), source(comments, value)]);
+            equality.push(Doc::group(vec![
+                place(comments, left),
+                Doc::nest(vec![Doc::Line, Doc::Word("== "), source(comments, value)]),
+            ]));
             parts.push(Doc::nest(equality));
         }
     }
