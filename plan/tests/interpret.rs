@@ -103,7 +103,7 @@ proptest! {
     /// What is free to vary changes no bit: order, slots, slot size, copies, grouping, elision, in or out of place.
     #[test]
     fn nothing_that_may_vary_changes_a_bit(
-        which in 0usize..19, kind in 0usize..7 * 5, elements in prop_oneof![0u64..80, Just(1009)], in_place: bool,
+        which in 0usize..24, kind in 0usize..7 * 5, elements in prop_oneof![0u64..80, Just(1009)], in_place: bool,
         copies in 1u32..4, more_slots in 0u32..4, slot_bytes in 16u32..600, elide: bool, group: bool,
         order in 0u32..5, seed: u64,
     ) {
@@ -277,7 +277,7 @@ proptest! {
 
     /// Whatever is broken in a plan, the interpreter answers.
     #[test]
-    fn broken_plans_are_faults_not_panics(which in 0usize..16, changes in prop::collection::vec((0u32..14, any::<u32>(), any::<u32>()), 1..4)) {
+    fn broken_plans_are_faults_not_panics(which in 0usize..21, changes in prop::collection::vec((0u32..14, any::<u32>(), any::<u32>()), 1..4)) {
         let (_, mut plan) = common::plans::small().swap_remove(which);
         for (kind, at, to) in changes {
             break_plan(&mut plan, kind, at as usize, to);

@@ -1,6 +1,8 @@
 //! Plans written by hand, for tests.
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
+pub(crate) mod explore;
+pub(crate) mod mutate;
 pub(crate) mod plans;
 
 use rcc_plan::plan::{Buffer, Plan, Presence, Role};

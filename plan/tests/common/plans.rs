@@ -23,6 +23,11 @@ pub(crate) fn small() -> Vec<(&'static str, Plan)> {
         ("barrier, dissemination", barrier(4)),
         ("reduce-scatter through scratch", scratch_reduce_scatter()),
         ("put, then notified through data", put_then_data()),
+        ("ring allreduce, width 2", ring_wide(2)),
+        ("scratch handed between blocks", handed_scratch()),
+        ("one value, three blocks", diamond()),
+        ("one cell written twice by a peer", peer_twice()),
+        ("allgather by put", peer_allgather(3)),
     ]
 }
 
@@ -340,5 +345,142 @@ pub(crate) fn put_then_data() -> Plan {
     p.witness(write, 0, got_ready, sent_done);
     p.promise((output, 0, 0), &[(input, 1, 0)]);
     p.promise((output, 2, 0), &[(input, 0, 0), (input, 1, 0)]);
+    p.finish().unwrap().plan
+}
+
+/// Reduce-scatter, then allgather, in runs of two cells.
+pub(crate) fn ring_wide(n: u32) -> Plan {
+    let mut p = PlanBuilder::new("ring_wide", "allreduce", &[n]);
+    let (entry, exit) = inout(&mut p, n, 2 * n);
+    p.header().k_min = 2;
+    let blocks: Vec<_> = (0..n).map(|rank| p.block(rank)).collect();
+    let channels: Vec<_> =
+        (0..n).map(|r| p.channel(blocks[r as usize], &[blocks[((r + 1) % n) as usize]])).collect();
+    for r in 0..n {
+        let block = blocks[r as usize];
+        let (to, from) = (channels[r as usize], channels[((r + n - 1) % n) as usize]);
+        let chunk = |s: u32| (r + 2 * n - s) % n * 2;
+        p.step(block, &[local(entry, chunk(0))], &[put(to)]).width(2);
+        for s in 1..n {
+            let result = if s == n - 1 { local(exit, chunk(s)) } else { put(to) };
+            let step = p.step(block, &[get(from), local(entry, chunk(s))], &[result]).width(2);
+            if s == n - 1 {
+                step.post();
+            }
+        }
+        p.step(block, &[local(exit, chunk(n - 1))], &[put(to)]).width(2);
+        for s in n..2 * n - 1 {
+            let (to, cell) = (put(to), local(exit, chunk(s)));
+            let both = [cell, to];
+            p.step(block, &[get(from)], if s == 2 * n - 2 { &both[..1] } else { &both }).width(2);
+        }
+    }
+    promise_allreduce(&mut p, n, entry, exit);
+    p.finish().unwrap().plan
+}
+
+/// Rank 1 receives two values into one scratch cell in one block, and adds them up in another: each waits for the other.
+pub(crate) fn handed_scratch() -> Plan {
+    let mut p = PlanBuilder::new("handed", "custom", &[2]);
+    let input = p.buffer("input", Role::Send, 2);
+    let output = p.buffer("output", Role::Recv, 2);
+    let scratch = p.scratch(1);
+    let [send, receive, add] = [0, 1, 1].map(|rank| p.block(rank));
+    let channel = p.channel(send, &[receive]);
+    p.step(send, &[local(input, 0)], &[put(channel)]);
+    p.step(send, &[local(input, 1)], &[put(channel)]);
+    let mut last = None;
+    for block in 0..2 {
+        let mut step = p.step(receive, &[get(channel)], &[local(scratch, 0)]);
+        if let Some(last) = last {
+            step = step.wait(last);
+        }
+        let received = step.handle();
+        let sum = p.step(add, &[local(scratch, 0), local(input, block)], &[local(output, block)]);
+        last = Some(sum.wait(received).post().handle());
+        p.promise((output, 1, block), &[(input, 0, block), (input, 1, block)]);
+    }
+    p.finish().unwrap().plan
+}
+
+/// Rank 1 receives a value that two further blocks read, one to keep and one to pass on; only then comes the next.
+pub(crate) fn diamond() -> Plan {
+    let mut p = PlanBuilder::new("diamond", "broadcast", &[3]);
+    p.header().cells = 2;
+    let input = p.buffer_at("input", Role::Send, 1, 0);
+    let output = p.buffer("output", Role::Recv, 1);
+    let scratch = p.scratch(1);
+    let [root, receive, keep, pass, leaf] = [0, 1, 1, 1, 2].map(|rank| p.block(rank));
+    let (first, second) = (p.channel(root, &[receive]), p.channel(pass, &[leaf]));
+    let mut readers = Vec::new();
+    for cell in 0..2 {
+        p.step(root, &[local(input, cell)], &[local(output, cell), put(first)]);
+        let mut step = p.step(receive, &[get(first)], &[local(scratch, 0)]);
+        for reader in readers.drain(..) {
+            step = step.wait(reader);
+        }
+        let received = step.handle();
+        readers.push(p.step(keep, &[local(scratch, 0)], &[local(output, cell)]).wait(received).handle());
+        readers.push(p.step(pass, &[local(scratch, 0)], &[put(second)]).wait(received).handle());
+        p.step(leaf, &[get(second)], &[local(output, cell)]);
+    }
+    for rank in 0..3 {
+        p.promise((output, rank, 0), &[(input, 0, 0)]);
+    }
+    p.finish().unwrap().plan
+}
+
+/// Rank 1 writes twice into the same cell of rank 0, each time between READY and DONE; rank 0 saves the first value.
+pub(crate) fn peer_twice() -> Plan {
+    let mut p = PlanBuilder::new("mailbox", "custom", &[2]);
+    let input = p.buffer("input", Role::Send, 2);
+    let output = p.buffer("output", Role::Recv, 2);
+    let (b0, b1) = (p.block(0), p.block(1));
+    let (ready, done) = (p.counter(b0, &[b1]), p.counter(b1, &[b0]));
+    for block in 0..2 {
+        p.step(b0, &[], &[put(ready)]);
+        let got_ready = p.step(b1, &[get(ready)], &[]).handle();
+        let write = p.step(b1, &[local(input, block)], &[peer(0, output, 0)]).handle();
+        let sent_done = p.step(b1, &[], &[put(done)]).handle();
+        p.step(b0, &[get(done)], &[]);
+        if block == 0 {
+            p.step(b0, &[local(output, 0)], &[local(output, 1)]);
+        }
+        p.witness(write, 0, got_ready, sent_done);
+        p.promise((output, 0, 1 - block), &[(input, 1, block)]);
+    }
+    p.finish().unwrap().plan
+}
+
+/// Every rank writes its block into all others; one token channel tells all that a rank is ready.
+pub(crate) fn peer_allgather(n: u32) -> Plan {
+    let mut p = PlanBuilder::new("all_put", "allgather", &[n]);
+    let input = p.buffer("input", Role::Send, 1);
+    let output = p.buffer("output", Role::Recv, n);
+    let blocks: Vec<_> = (0..n).map(|rank| p.block(rank)).collect();
+    let others = |r: u32| (0..n).filter(move |&o| o != r);
+    let all = |r: u32| others(r).map(|o| blocks[o as usize]).collect::<Vec<_>>();
+    let ready: Vec<_> = (0..n).map(|r| p.counter(blocks[r as usize], &all(r))).collect();
+    let done: Vec<_> = (0..n).map(|r| p.counter(blocks[r as usize], &all(r))).collect();
+    let mut fences = Vec::new();
+    for r in 0..n {
+        let block = blocks[r as usize];
+        p.step_in(Section::Prologue, block, &[], &[put(ready[r as usize])]);
+        let got: Vec<_> = others(r).map(|o| get(ready[o as usize])).collect();
+        let got_ready = p.step_in(Section::Prologue, block, &got, &[]).handle();
+        let everywhere: Vec<_> =
+            (0..n).map(|o| if o == r { local(output, r) } else { peer(o, output, r) }).collect();
+        let write = p.step(block, &[local(input, 0)], &everywhere).handle();
+        let sent_done = p.step_in(Section::Epilogue, block, &[], &[put(done[r as usize])]).handle();
+        let got: Vec<_> = others(r).map(|o| get(done[o as usize])).collect();
+        p.step_in(Section::Epilogue, block, &got, &[]);
+        fences.extend(others(r).map(|o| (write, o, got_ready, sent_done)));
+        for from in 0..n {
+            p.promise((output, r, from), &[(input, from, 0)]);
+        }
+    }
+    for (write, owner, ready, done) in fences {
+        p.witness(write, owner, ready, done);
+    }
     p.finish().unwrap().plan
 }
