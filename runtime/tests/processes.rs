@@ -164,7 +164,8 @@ fn a_killed_rank_ends_the_run() -> Result<(), Failed> {
 }
 
 fn a_stopped_rank_is_named() -> Result<(), Failed> {
-    let job = Job { deadline: Duration::from_millis(700), ..endless(1 << 20) };
+    let soon = Duration::from_millis(700);
+    let job = Job { deadline: soon, late: soon, ..endless(1 << 20) };
     let launcher = Launcher::start(3, &job);
     let_it_run();
     launcher.send(launcher.ranks[2], libc::SIGSTOP);

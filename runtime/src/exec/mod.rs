@@ -24,7 +24,7 @@ use plan::verify::VerifiedPlan;
 
 use self::block::{Act, Advance, Machine};
 use self::buffers::Buffers;
-use self::places::{Cells, Setting};
+use self::places::{Area, Cells, Setting};
 use self::program::Program;
 use crate::call::Record;
 use crate::channel::{Incoming, Outgoing};
@@ -52,8 +52,10 @@ pub struct Shape {
 pub struct Patience {
     /// Spin, yield, sleep.
     pub policy: Policy,
-    /// For how long nothing may move.
-    pub deadline: Duration,
+    /// For how long nothing may move once all ranks have entered the call.
+    pub stalled: Duration,
+    /// For how long a rank may not have entered it.
+    pub late: Duration,
 }
 
 /// One rank of a job, connected to the others.
@@ -78,6 +80,8 @@ struct Prepared {
     setting: Setting,
     scratch: Mapping,
     signature: Signature,
+    /// The buffers found to be as they must; mostly those of the next call.
+    checked: Option<Vec<Area>>,
 }
 
 impl<'s> Rank<'s> {
@@ -134,10 +138,13 @@ impl<'s> Rank<'s> {
             return Err(self.seen(cause));
         }
         self.prepare(shape)?;
-        let Some(prepared) = &self.prepared else {
+        let Some(prepared) = &mut self.prepared else {
             return Err(Error::new(Kind::Internal, "a call was not prepared"));
         };
-        buffers.check(self.plan, &prepared.layout, self.rank, shape.in_place)?;
+        if prepared.checked.as_deref() != Some(buffers.areas()) {
+            buffers.check(self.plan, &prepared.layout, self.rank, shape.in_place)?;
+            prepared.checked = Some(buffers.areas().to_vec());
+        }
 
         // ENTRY: from here on peers may rely on this rank.
         self.call += 1;
@@ -175,12 +182,12 @@ impl<'s> Rank<'s> {
         }
         let mut waiter = Waiter::new(self.patience.policy);
         while !board.complete(complete) {
-            if let Some(stop) = pause(&mut waiter, self.segment, self.rank, self.patience.deadline, || {
-                board.complete(complete)
-            }) {
+            if let Some(stop) =
+                pause(&mut waiter, self.segment, self.rank, self.patience.late, || board.complete(complete))
+            {
                 return Err(match stop {
-                    Stop::Deadline => {
-                        self.give_up(watch::late_at_barrier(self.segment, self.rank, waiter.waited()))
+                    Stop::Deadline { waited } => {
+                        self.give_up(watch::late_at_barrier(self.segment, self.rank, waited))
                     }
                     other => self.fail(other),
                 });
@@ -204,14 +211,15 @@ impl<'s> Rank<'s> {
             let message = format!("`{}` does not serve calls {form}", header.algorithm);
             return Err(Error::new(Kind::Unsupported, message));
         }
-        if op.has_post() && !header.serves_post {
+        let divisor = if op.has_post() { plan.promise.reduced_operands() } else { None };
+        let reduces = plan.promise.lists.iter().any(|list| list.len() > 1);
+        if op.has_post() && (!header.serves_post || (reduces && divisor.is_none())) {
             let message = format!("`{}` does not serve operator {op}", header.algorithm);
             return Err(Error::new(Kind::Unsupported, message).help("use `sum` and divide afterwards"));
         }
         let layout = Layout::new(plan, elements, dtype, self.machine.slot_bytes as u32)
             .map_err(|e| Error::new(Kind::Invalid, e.to_string()))?;
         let cells = Cells::new(&layout, header.cells, header.copies, self.rank, &header.scratch_cells);
-        let divisor = if op.has_post() { plan.promise.reduced_operands() } else { None };
         let record = Record {
             call: self.call + 1,
             algorithm: header.algorithm.chars().take(80).collect(),
@@ -237,7 +245,7 @@ impl<'s> Rank<'s> {
         self.records += 1;
         let setting = Setting { dtype, op, divisor, slices: layout.slices(), cells };
         let scratch = Mapping::private(layout.scratch_bytes(self.rank))?;
-        Ok(Prepared { shape, layout, setting, scratch, signature })
+        Ok(Prepared { shape, layout, setting, scratch, signature, checked: None })
     }
 
     fn fail(&self, stop: Stop) -> Error {
@@ -246,13 +254,9 @@ impl<'s> Rank<'s> {
                 let unknown = || Error::new(Kind::Aborted, "the run was stopped");
                 self.seen(self.segment.board().cause().unwrap_or_else(unknown))
             }
-            Stop::Deadline => self.give_up(watch::nothing_moves(
-                self.plan,
-                self.segment,
-                self.rank,
-                self.call,
-                self.patience.deadline,
-            )),
+            Stop::Deadline { waited } => {
+                self.give_up(watch::nothing_moves(self.plan, self.segment, self.rank, self.call, waited))
+            }
             Stop::Mismatch { end } => {
                 let from = self.machine.incoming[end].from;
                 self.give_up(watch::mismatch(self.segment, self.rank, from, self.call))
@@ -286,7 +290,10 @@ enum Stop {
     /// The board says so.
     Aborted,
     /// Nothing has moved for too long.
-    Deadline,
+    Deadline {
+        /// For how long.
+        waited: Duration,
+    },
     /// A message of a different call.
     Mismatch {
         /// An index into `Machine::incoming`.
@@ -306,6 +313,7 @@ unsafe fn drive(
     patience: Patience,
 ) -> Result<(), Stop> {
     let mut waiter = Waiter::new(patience.policy);
+    let deadline = patience.stalled.min(patience.late);
     let blocks = machine.states.len();
     // One look at every block: whether any moved, and whether all have finished.
     let sweep = |machine: &mut Machine<'_>| {
@@ -322,7 +330,26 @@ unsafe fn drive(
         Ok((moved, finished == blocks))
     };
     loop {
-        let (moved, finished) = sweep(machine)?;
+        let (mut moved, mut finished) = sweep(machine)?;
+        if !moved && !finished {
+            let mut woken = Ok((false, false));
+            let stop = pause(&mut waiter, segment, rank, deadline, || {
+                woken = sweep(machine);
+                !matches!(woken, Ok((false, false)))
+            });
+            (moved, finished) = woken?;
+            match stop {
+                Some(Stop::Deadline { waited }) if !moved && !finished => {
+                    // Which deadline counts depends on whether somebody is missing.
+                    let missing = !watch::absent(segment, act.call).is_empty();
+                    if waited > if missing { patience.late } else { patience.stalled } {
+                        return Err(Stop::Deadline { waited });
+                    }
+                }
+                None | Some(Stop::Deadline { .. }) => {}
+                Some(stop) => return Err(stop),
+            }
+        }
         if finished {
             return Ok(());
         }
@@ -332,18 +359,6 @@ unsafe fn drive(
                 return Err(Stop::Aborted);
             }
             waiter.reset();
-            continue;
-        }
-        let mut woken = Ok((false, false));
-        let stop = pause(&mut waiter, segment, rank, patience.deadline, || {
-            woken = sweep(machine);
-            !matches!(woken, Ok((false, false)))
-        });
-        match (woken?, stop) {
-            ((_, true), None) => return Ok(()),
-            (_, Some(stop)) => return Err(stop),
-            ((moved, _), None) if moved => waiter.reset(),
-            _ => {}
         }
     }
 }
@@ -363,5 +378,6 @@ fn pause(
     if waiter.round() == Turn::Sleep {
         segment.rank(rank).sleep(ready);
     }
-    (waiter.waited() > deadline).then_some(Stop::Deadline)
+    let waited = waiter.waited();
+    (waited > deadline).then_some(Stop::Deadline { waited })
 }

@@ -105,6 +105,9 @@ pub struct WaitOn {
 
 impl Program {
     /// The part of `rank`.
+    ///
+    /// # Errors
+    /// [`Kind::Unsupported`] for a plan that [`check_supported`] refuses.
     pub fn new(plan: &VerifiedPlan, rank: RankId) -> Result<Program, Error> {
         let mut program = Program {
             blocks: Vec::new(),
@@ -215,6 +218,17 @@ impl Program {
     }
 }
 
+/// Whether ranks can execute a plan; told before any of them is started.
+pub fn check_supported(plan: &Plan) -> Result<(), Error> {
+    let peers = plan.operands.iter().any(|o| matches!(o, Operand::Peer { .. }));
+    if peers { Err(unsupported()) } else { Ok(()) }
+}
+
+fn unsupported() -> Error {
+    let message = "this plan reads or writes the memory of other ranks directly, which is not served yet";
+    Error::new(Kind::Unsupported, message).help("compile it without direct access to peers")
+}
+
 /// For each channel of the plan, this rank's end of it.
 struct Ends {
     outgoing: Vec<u32>,
@@ -238,10 +252,6 @@ fn arg(plan: &Plan, operand: Operand, ends: &[u32]) -> Result<Arg, Error> {
                 Arg::User { buffer: buffer.0, block: cell / cells, position: cell % cells }
             }
         }),
-        Operand::Peer { .. } => {
-            let message =
-                "this plan reads or writes the memory of other ranks directly, which is not served yet";
-            Err(Error::new(Kind::Unsupported, message).help("compile it without direct access to peers"))
-        }
+        Operand::Peer { .. } => Err(unsupported()),
     }
 }

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Job;
 use crate::error::{Error, Kind};
+use crate::exec::program::check_supported;
 use crate::memory::budget::{self, Needs};
 use crate::memory::segment;
 
@@ -34,6 +35,7 @@ pub struct Geometry {
 impl Geometry {
     /// What suits a job: what it asks for, else 64 KiB, or less if no message is as long.
     pub fn of(plan: &Plan, job: &Job) -> Result<Geometry, Error> {
+        check_supported(plan)?;
         let least = plan.header.k_min.max(1);
         let slots = job.slots.unwrap_or(SLOTS.max(least));
         let slot_bytes = match job.slot_bytes {

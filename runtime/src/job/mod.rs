@@ -37,8 +37,10 @@ pub struct Job {
     pub check: bool,
     /// Which random inputs.
     pub seed: u64,
-    /// For how long nothing may move before the run is given up.
+    /// For how long nothing may move in a call before the run is given up.
     pub deadline: Duration,
+    /// For how long the others wait for a rank that has not entered a call.
+    pub late: Duration,
 }
 
 /// What came of it.
@@ -89,7 +91,7 @@ pub struct RankReport {
 }
 
 impl Job {
-    /// One checked call out of place, with the usual deadline of 30 seconds.
+    /// One checked call out of place, with the usual deadlines of 30 seconds.
     pub fn new(shape: Shape) -> Job {
         Job {
             shape,
@@ -101,6 +103,7 @@ impl Job {
             check: true,
             seed: 1,
             deadline: Duration::from_secs(30),
+            late: Duration::from_secs(30),
         }
     }
 }

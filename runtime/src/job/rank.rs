@@ -51,7 +51,7 @@ impl<'a> Run<'a> {
         rank: RankId,
     ) -> Result<Run<'a>, Error> {
         let policy = Policy::of(plan.header.ranks as usize, cpus::allowed());
-        let patience = Patience { policy, deadline: job.deadline };
+        let patience = Patience { policy, stalled: job.deadline, late: job.late };
         let mut caller = Rank::connect(plan, segment, geometry.slot_bytes, rank, patience)?;
         let layout = caller.prepare(job.shape)?;
         let memory = Memory::new(plan, layout, rank, job.shape.in_place)?;
@@ -70,10 +70,12 @@ impl<'a> Run<'a> {
                 self.fill(seed.wrapping_add(call + 1));
             }
             self.caller.barrier()?;
+            let mut buffers = self.memory.buffers();
             let began = Instant::now();
-            self.caller.call(self.job.shape, &mut self.memory.buffers())?;
+            self.caller.call(self.job.shape, &mut buffers)?;
+            let took = began.elapsed();
             if call >= u64::from(warmup) {
-                self.report.times.push(began.elapsed().as_nanos() as u64);
+                self.report.times.push(took.as_nanos() as u64);
             }
         }
         if check && warmup + iterations > 0 {

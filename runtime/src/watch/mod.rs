@@ -20,13 +20,17 @@ pub fn positions(plan: &Plan, segment: &Segment) -> Vec<Position> {
     (0..plan.header.ranks).map(|rank| position(plan, segment, RankId(rank))).collect()
 }
 
-/// The error for a call in which nothing has moved for `deadline`, as `rank` sees it.
-pub fn nothing_moves(plan: &Plan, segment: &Segment, rank: RankId, call: u64, deadline: Duration) -> Error {
-    let absent: Vec<u32> = (0..plan.header.ranks)
-        .filter(|&r| segment.rank(RankId(r)).entered.load(Ordering::Relaxed) < call)
-        .collect();
+/// The ranks that have not entered call `call`.
+pub fn absent(segment: &Segment, call: u64) -> Vec<u32> {
+    let entered = |&r: &u32| segment.rank(RankId(r)).entered.load(Ordering::Relaxed) >= call;
+    (0..segment.shape().ranks()).filter(|r| !entered(r)).collect()
+}
+
+/// The error for a call in which nothing has moved for `waited`, as `rank` sees it.
+pub fn nothing_moves(plan: &Plan, segment: &Segment, rank: RankId, call: u64, waited: Duration) -> Error {
+    let absent = absent(segment, call);
     if !absent.is_empty() {
-        let message = format!("{} not entered call {call} for {deadline:?}", name(&absent, "has", "have"));
+        let message = format!("{} not entered call {call} for {waited:.1?}", name(&absent, "has", "have"));
         return Error::new(Kind::Late, message).of(absent);
     }
     let idle: Vec<u32> = positions(plan, segment)
@@ -38,10 +42,10 @@ pub fn nothing_moves(plan: &Plan, segment: &Segment, rank: RankId, call: u64, de
         .map(|p| p.rank)
         .collect();
     let message = if idle.is_empty() {
-        format!("nothing has moved for {deadline:?} in call {call}")
+        format!("nothing has moved for {waited:.1?} in call {call}")
     } else {
         format!(
-            "nothing has moved for {deadline:?} in call {call}: {} all it needs and does not go on",
+            "nothing has moved for {waited:.1?} in call {call}: {} all it needs and does not go on",
             name(&idle, "has", "each have")
         )
     };
@@ -53,7 +57,7 @@ pub fn late_at_barrier(segment: &Segment, rank: RankId, waited: Duration) -> Err
     let barriers = |r: u32| segment.rank(RankId(r)).barriers.load(Ordering::Relaxed);
     let own = barriers(rank.0);
     let absent: Vec<u32> = (0..segment.shape().ranks()).filter(|&r| barriers(r) < own).collect();
-    let message = format!("{} not come to the next call for {waited:.0?}", name(&absent, "has", "have"));
+    let message = format!("{} not come to the next call for {waited:.1?}", name(&absent, "has", "have"));
     Error::new(Kind::Late, message).of(absent)
 }
 
