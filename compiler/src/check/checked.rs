@@ -181,14 +181,18 @@ pub(crate) struct Ensures {
 /// What an `ensures` says.
 #[derive(Debug, Clone)]
 pub(crate) enum EnsuresKind {
-    Equals {
-        loops: Loops,
-        place: Place,
-        value: Source,
-        /// The value does not depend on the binders: it is the same for every turn.
-        constant: bool,
-    },
+    Equals(Box<Equals>),
     Synchronised,
+}
+
+/// `for …: place == value`.
+#[derive(Debug, Clone)]
+pub(crate) struct Equals {
+    pub loops: Loops,
+    pub place: Place,
+    pub value: Source,
+    /// The value does not depend on the binders: it is the same for every turn.
+    pub constant: bool,
 }
 
 /// A statement.

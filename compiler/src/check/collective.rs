@@ -6,7 +6,7 @@
 use grammar::ast::{self, Item, Mode};
 
 use super::Checker;
-use super::checked::{BufferDecl, Collective, Ensures, EnsuresKind, InplaceDecl, Loops, Source};
+use super::checked::{BufferDecl, Collective, Ensures, EnsuresKind, Equals, InplaceDecl, Loops, Source};
 use super::error::ErrorKind;
 use super::places::Use;
 use super::scope::{BufferInfo, Entity, Scope};
@@ -96,7 +96,7 @@ impl Checker<'_> {
                 match (place, value) {
                     (Some(place), Some(value)) => {
                         let constant = self.is_constant(&loops, &value);
-                        EnsuresKind::Equals { loops, place, value, constant }
+                        EnsuresKind::Equals(Box::new(Equals { loops, place, value, constant }))
                     }
                     _ => EnsuresKind::Synchronised,
                 }

@@ -210,7 +210,7 @@ impl Checker<'_> {
         let (to, from) = (to?, from?);
         let reads_signal = matches!(&from, Source::Place(place) if place.region.buffer == SIGNAL);
         if reads_signal != (to.region.buffer == SIGNAL) {
-            let data = if reads_signal { to.region.span } else { item.from_span() };
+            let data = if reads_signal { to.region.span } else { source_span(&item.from) };
             self.error(data, ErrorKind::Signal(SignalMisuse::Mixed));
             return None;
         }
@@ -296,17 +296,11 @@ fn certain_moves(scope: &Scope, statements: &[Stmt]) -> u64 {
 pub(crate) const SELF: Slot = Slot(0);
 
 /// The text of a move's right side.
-trait FromSpan {
-    fn from_span(&self) -> Span;
-}
-
-impl FromSpan for ast::Move {
-    fn from_span(&self) -> Span {
-        match &self.from {
-            ast::Source::Place(place) => place.span,
-            ast::Source::Each { span, .. }
-            | ast::Source::List { span, .. }
-            | ast::Source::Gather { span, .. } => *span,
-        }
+fn source_span(source: &ast::Source) -> Span {
+    match source {
+        ast::Source::Place(place) => place.span,
+        ast::Source::Each { span, .. }
+        | ast::Source::List { span, .. }
+        | ast::Source::Gather { span, .. } => *span,
     }
 }

@@ -4,6 +4,8 @@
 //! House style: the title is a lower-case fragment that stands alone; the primary label says what is wrong here;
 //! secondary labels name the cause elsewhere; values are shown (`r = 7`, `n = 8`); one help, an action.
 
+pub mod check;
+pub mod elaborate;
 pub mod explain;
 pub mod graph;
 pub mod history;

@@ -17,7 +17,7 @@ pub enum Error {
         /// The runs that led there, outermost first.
         runs: Vec<Span>,
         /// Which algorithm, for which shape.
-        world: World,
+        world: Box<World>,
     },
     /// Something wrong.
     Fault(Box<Fault>),

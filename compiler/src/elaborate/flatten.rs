@@ -64,7 +64,7 @@ pub(crate) fn flatten(
         rescale(&mut trace.moves, &mut trace.sources, scale, signal);
     } else {
         let layers = scratch_layers(engine, algorithm, &walked, trace)?;
-        let found = write(engine, walked, trace, &layers, watch, &mut steps)?;
+        let found = write(engine, &walked, trace, &layers, watch, &mut steps)?;
         if let Watch::Place(_) = watch {
             return Ok(Flat::Found(found));
         }
@@ -224,7 +224,7 @@ impl Inline<'_> {
 /// Own moves and those of the runs, in order.
 fn write(
     engine: &Engine<'_>,
-    walked: Walked,
+    walked: &Walked,
     trace: &mut Trace,
     layers: &[u32],
     watch: Watch,
@@ -276,10 +276,10 @@ fn write(
             base
         });
         let inline = Inline {
-            walked: &walked,
+            walked,
             ranks: &walked.ranks[run.first_rank as usize..][..run.ranks as usize],
-            targets: targets(&known.trace, &walked, run, layers[i]),
-            factor: factor(engine, &walked, run, trace.cells),
+            targets: targets(&known.trace, walked, run, layers[i]),
+            factor: factor(engine, walked, run, trace.cells),
             scale,
             signal,
         };

@@ -80,7 +80,7 @@ impl Halt {
         let world = world.unwrap_or_default();
         match end {
             End::Fault(kind) => Error::Fault(Box::new(Fault { kind, span, within, vars, world, runs })),
-            End::Excluded(why) => Error::Excluded { why, span, runs, world },
+            End::Excluded(why) => Error::Excluded { why, span, runs, world: Box::new(world) },
             End::Watched => unreachable!("only `replay` watches, and it takes the halt apart itself"),
         }
     }

@@ -17,7 +17,7 @@ use super::halt::{Halt, Res};
 use super::loops::{self, Host};
 use super::machine::Machine;
 use crate::check::checked::{
-    Collective, Cut, Ensures, EnsuresKind, ExprId, Loops, Place, Ranks, Region, Slot, Source,
+    Collective, Cut, Ensures, EnsuresKind, Equals, ExprId, Loops, Place, Ranks, Region, Slot, Source,
 };
 use crate::trace::{Inplace, Trace};
 
@@ -102,10 +102,11 @@ impl<'p> Host<'p> for Promiser<'_, 'p> {
 
 impl<'p> Promiser<'_, 'p> {
     fn ensures(&mut self, ensures: &'p Ensures) -> Res<()> {
-        let EnsuresKind::Equals { loops, place, value, constant } = &ensures.kind else {
+        let EnsuresKind::Equals(equals) = &ensures.kind else {
             self.trace.promise.synchronised = true;
             return Ok(());
         };
+        let Equals { loops, place, value, constant } = &**equals;
         let mut known: Option<u32> = None;
         loops::run(self, loops, 32, &mut |this: &mut Self| {
             let (block, blocks) = region(this.machine, this.collective, this.trace, &place.region)?;
