@@ -255,6 +255,11 @@ impl PlanBuilder {
         StepDraft { draft, handle, table: &mut self.plan.spans, spans: &mut self.spans }
     }
 
+    /// `step` starts only after `target` has finished (as [`StepDraft::wait`], for steps made in any order).
+    pub fn wait(&mut self, step: StepHandle, target: StepHandle) {
+        self.steps[step.0 as usize].waits.push(target);
+    }
+
     /// The tokens that fence a `Peer` access of `step` to memory of `owner`.
     pub fn witness(&mut self, step: StepHandle, owner: u32, ready: StepHandle, done: StepHandle) {
         self.witnesses.push((step, RankId(owner), ready, done));
