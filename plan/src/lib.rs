@@ -7,6 +7,7 @@
 pub mod arith;
 pub mod builder;
 pub mod collective;
+pub mod display;
 pub mod dtype;
 pub mod file;
 pub mod ids;

@@ -1,0 +1,396 @@
+//! A plan as text, the `.coll` lines beside the steps.
+//!
+//! In: any plan, verified or not. Out: what `rcc show` prints: header, buffers, the promise in words, then rank by
+//! rank each block's steps. Same plan, same text. Nothing in it can move a cursor: names and source lines come from
+//! files, so what does not print is written as an escape. Ids that lead nowhere (in a plan that `verify` would refuse)
+//! are shown as `?`.
+//!
+//! Places read as in the language: `data[3]` is a chunk of a one-block buffer, `input[2][1]` a chunk of block 2,
+//! `data[0..4]` a run. Where an `inout` buffer appears on both sides, the side that holds the caller's values is
+//! `entry data[3]`.
+
+use std::fmt::{self, Write as _};
+use std::ops::Range;
+
+use crate::collective::BlockRef;
+use crate::ids::{BufferId, ChannelId, RankId, SpanId, StepId};
+use crate::plan::{Buffer, ChannelKind, Operand, Overlap, Plan, Presence, ProofStatus, Role, Section, Step};
+
+/// A plan that prints itself.
+#[derive(Debug, Clone, Copy)]
+pub struct Show<'a> {
+    plan: &'a Plan,
+}
+
+/// `plan` as text, through `Display`.
+pub fn show(plan: &Plan) -> Show<'_> {
+    Show { plan }
+}
+
+/// How many groups of clauses are written out.
+const MOST_CLAUSES: usize = 24;
+/// How many operands of a promised reduction are written out.
+const MOST_OPERANDS: usize = 8;
+/// The column of the `.coll` line is at most this many characters to the right of the step.
+const MOST_INDENT: usize = 88;
+
+impl fmt::Display for Show<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.header(f)?;
+        self.buffers(f)?;
+        self.promise(f)?;
+        let mut last = None;
+        for (b, block) in self.plan.blocks.iter().enumerate() {
+            if last != Some(block.rank) {
+                writeln!(f)?;
+                last = Some(block.rank);
+            }
+            writeln!(f, "rank {} block {}", block.rank.0, block.position)?;
+            for section in Section::ALL {
+                self.section(f, b, section)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Show<'_> {
+    fn header(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plan = self.plan;
+        let header = &plan.header;
+        let shape: Vec<_> = header.shape.iter().map(u32::to_string).collect();
+        let ranks = plural(header.ranks.into(), "rank", "ranks");
+        write!(f, "{}: {} on {ranks}", Clean(&header.algorithm), Clean(&header.collective))?;
+        if shape.len() > 1 {
+            write!(f, " ({})", shape.join("x"))?;
+        }
+        writeln!(f)?;
+        if !header.params.is_empty() {
+            let params: Vec<_> = header.params.iter().map(|(k, v)| format!("{} = {v}", Clean(k))).collect();
+            writeln!(f, "  with       {}", params.join(", "))?;
+        }
+        writeln!(
+            f,
+            "  cells      {} per block, {}",
+            header.cells,
+            plural(header.copies.into(), "copy", "copies")
+        )?;
+        let micros: u64 = plan.steps.iter().map(|s| u64::from(s.width)).sum();
+        let steps = plural(plan.steps.len() as u64, "step", "steps");
+        let blocks = plural(plan.blocks.len() as u64, "block", "blocks");
+        writeln!(f, "  program    {blocks}, {steps}, {micros} micro-steps")?;
+        let tokens = plan.channels.iter().filter(|c| c.kind == ChannelKind::Counter).count();
+        let several = plan.channels.iter().filter(|c| c.readers.len() > 1).count();
+        write!(f, "  channels   {} of slots", plan.channels.len() - tokens)?;
+        if tokens > 0 {
+            write!(f, ", {tokens} of tokens")?;
+        }
+        if several > 0 {
+            write!(f, "; {several} with several readers")?;
+        }
+        writeln!(f, "; at least {} each", plural(header.k_min.into(), "slot", "slots"))?;
+        let forms = match (header.forms.disjoint, header.forms.same) {
+            (true, true) => "in place and out of place",
+            (true, false) => "out of place",
+            (false, true) => "in place",
+            (false, false) => "in no form",
+        };
+        let avg = if header.serves_post { "any operator" } else { "any operator but avg" };
+        writeln!(f, "  serves     {forms}; {avg}")?;
+        let proof = match header.proof {
+            ProofStatus::AllRanks => "every rank was followed",
+            ProofStatus::BySymmetry => "one rank of each symmetric set was followed",
+            ProofStatus::None => "nothing",
+        };
+        writeln!(f, "  proved     {proof}")
+    }
+
+    fn buffers(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plan = self.plan;
+        writeln!(f, "buffers")?;
+        for (i, buffer) in plan.buffers.iter().enumerate() {
+            let name = self.buffer(BufferId::new(i));
+            match buffer.role {
+                Role::Scratch => {
+                    let cells = &plan.header.scratch_cells;
+                    let most = cells.iter().copied().max().unwrap_or(0);
+                    let least = cells.iter().copied().min().unwrap_or(0);
+                    let range = if least == most { String::new() } else { format!("{least} to ") };
+                    writeln!(
+                        f,
+                        "  {name:<10} working space, {range}{} per rank",
+                        plural(most.into(), "cell", "cells")
+                    )?;
+                }
+                Role::Send | Role::Recv => {
+                    let role = if buffer.role == Role::Send { "read" } else { "written" };
+                    let at = match buffer.at {
+                        Presence::All => "at every rank".to_string(),
+                        Presence::One(rank) => format!("at rank {}", rank.0),
+                    };
+                    let blocks = plural(buffer.blocks.into(), "block", "blocks");
+                    writeln!(f, "  {name:<10} {role}, {blocks} {at}")?;
+                }
+            }
+        }
+        self.overlaps(f)
+    }
+
+    /// Overlaps alike at many ranks are one line.
+    fn overlaps(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut groups: Vec<(Overlap, Vec<u32>)> = Vec::new();
+        for overlap in &self.plan.overlaps {
+            let key = Overlap { rank: RankId(0), ..*overlap };
+            match groups.iter().position(|(known, _)| *known == key) {
+                Some(at) => groups[at].1.push(overlap.rank.0),
+                None if groups.len() < MOST_CLAUSES => groups.push((key, vec![overlap.rank.0])),
+                None => return writeln!(f, "  in place   {} overlaps", self.plan.overlaps.len()),
+            }
+        }
+        for (o, ranks) in groups {
+            let (left, right) =
+                (self.cells(o.left, o.left_cell, o.cells), self.cells(o.right, o.right_cell, o.cells));
+            writeln!(f, "  in place   {left} is {right} at {}", self.ranks(&ranks))?;
+        }
+        Ok(())
+    }
+
+    fn promise(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let promise = &self.plan.promise;
+        writeln!(f, "promise")?;
+        if promise.synchronised {
+            writeln!(f, "  no rank leaves before all have entered")?;
+        }
+        // Neighbouring clauses that differ in the rank alone are one line.
+        let mut groups: Vec<(BlockRef, u32, Vec<u32>)> = Vec::new();
+        for clause in &promise.clauses {
+            let place = BlockRef { rank: RankId(0), ..clause.place };
+            match groups.last_mut() {
+                Some((known, list, ranks)) if (*known, *list) == (place, clause.list) => {
+                    ranks.push(clause.place.rank.0);
+                }
+                _ => groups.push((place, clause.list, vec![clause.place.rank.0])),
+            }
+        }
+        for (place, list, ranks) in groups.iter().take(MOST_CLAUSES) {
+            let place = self.block(place.buffer, place.block);
+            writeln!(f, "  {place} at {} holds {}", self.ranks(ranks), self.list(*list))?;
+        }
+        if groups.len() > MOST_CLAUSES {
+            writeln!(f, "  and {} more", groups.len() - MOST_CLAUSES)?;
+        }
+        Ok(())
+    }
+
+    /// An operand list: as one phrase if it is the same block at several ranks in rank order.
+    fn list(&self, list: u32) -> String {
+        let Some(list) = self.plan.promise.lists.get(list as usize) else { return "?".to_string() };
+        let [first, ..] = list.as_slice() else { return "nothing".to_string() };
+        let same = |b: &BlockRef| (b.buffer, b.block) == (first.buffer, first.block);
+        let place = self.block(first.buffer, first.block);
+        if list.len() == 1 {
+            return format!("{place} of rank {}", first.rank.0);
+        }
+        if list.iter().all(same) && list.is_sorted_by_key(|b| b.rank) {
+            let ranks: Vec<u32> = list.iter().map(|b| b.rank.0).collect();
+            return format!("the reduction of {place} over {}", self.ranks(&ranks));
+        }
+        let mut text = "the reduction of ".to_string();
+        for (i, b) in list.iter().take(MOST_OPERANDS).enumerate() {
+            let comma = if i > 0 { ", " } else { "" };
+            let _ = write!(text, "{comma}{} of rank {}", self.block(b.buffer, b.block), b.rank.0);
+        }
+        if list.len() > MOST_OPERANDS {
+            let _ = write!(text, " and {} more", list.len() - MOST_OPERANDS);
+        }
+        text
+    }
+
+    fn section(&self, f: &mut fmt::Formatter<'_>, block: usize, section: Section) -> fmt::Result {
+        let range = self.plan.blocks[block].section(section);
+        let end = range.end.min(self.plan.steps.len() as u32);
+        let steps: Vec<u32> = (range.start..end).collect();
+        if steps.is_empty() {
+            return Ok(());
+        }
+        match section {
+            Section::Prologue => writeln!(f, "  once, first")?,
+            Section::Body => writeln!(f, "  for each slice")?,
+            Section::Epilogue => writeln!(f, "  once, last")?,
+        }
+        let lines: Vec<(String, String)> =
+            steps.iter().map(|&s| self.step(&self.plan.steps[s as usize], block)).collect();
+        let width = lines.iter().map(|(text, _)| text.chars().count()).max().unwrap_or(0).min(MOST_INDENT);
+        let mut at = 0;
+        while at < lines.len() {
+            let alike = lines[at..].iter().take_while(|line| **line == lines[at]).count();
+            let first = steps[at] - range.start;
+            let number =
+                if alike == 1 { first.to_string() } else { format!("{first}..{}", first + alike as u32) };
+            let (text, line) = &lines[at];
+            let row = format!("  {number:>6}  {text:<width$}  {line}");
+            writeln!(f, "{}", row.trim_end())?;
+            at += alike;
+        }
+        Ok(())
+    }
+
+    /// A step, and the line that it comes from.
+    fn step(&self, step: &Step, block: usize) -> (String, String) {
+        let first = step.operands as usize;
+        let middle = first + step.sources as usize;
+        let side = |range: Range<usize>| self.plan.operands.get(range).unwrap_or(&[]);
+        let own = self.plan.blocks[block].rank;
+        let operands = |side: &[Operand], written, between: &str| -> String {
+            let texts: Vec<_> = side.iter().map(|&o| self.operand(o, step.width, own, written)).collect();
+            texts.join(between)
+        };
+        let src = operands(side(first..middle), false, " + ");
+        let dst = operands(side(middle..middle + step.destinations as usize), true, ", ");
+        let mut text = match (src.as_str(), dst.as_str()) {
+            ("", "") => "nothing".to_string(),
+            (_, "") => src,
+            ("", _) => dst,
+            _ => format!("{src} → {dst}"),
+        };
+        if step.post {
+            text.push_str("; avg divides here");
+        }
+        if step.round_each && step.sources > 2 {
+            text.push_str("; each rounded");
+        }
+        let waits = step.waits as usize..step.waits as usize + step.wait_count as usize;
+        for &wait in self.plan.waits.get(waits).unwrap_or(&[]) {
+            let _ = write!(text, "; after {}", self.step_name(wait));
+        }
+        (text, self.line(step.span))
+    }
+
+    /// A step of the same rank, as it is numbered in the text.
+    fn step_name(&self, step: StepId) -> String {
+        // Blocks lie in the order of their steps.
+        let at = self.plan.blocks.partition_point(|b| b.epilogue.end <= step.0);
+        let Some(block) = self.plan.blocks.get(at) else { return "?".to_string() };
+        let Some(section) = Section::ALL.into_iter().find(|&s| block.section(s).contains(&step.0)) else {
+            return "?".to_string();
+        };
+        let before = if section == Section::Prologue { "first " } else { "" };
+        format!("block {} step {before}{}", block.position, step.0 - block.section(section).start)
+    }
+
+    fn operand(&self, operand: Operand, width: u32, own: RankId, written: bool) -> String {
+        match operand {
+            Operand::Local { buffer, cell } => self.cells(buffer, cell, width),
+            Operand::Peer { rank, buffer, cell } => {
+                format!("{} at rank {}", self.cells(buffer, cell, width), rank.0)
+            }
+            Operand::Channel(id) => self.channel(id, own, written),
+        }
+    }
+
+    fn channel(&self, id: ChannelId, own: RankId, written: bool) -> String {
+        let Some(channel) = self.plan.channels.get(id.index()) else { return format!("ch{} ?", id.0) };
+        let token = if channel.kind == ChannelKind::Counter { "token " } else { "" };
+        let rank = |block: crate::ids::BlockId| self.plan.blocks.get(block.index()).map_or(own, |b| b.rank).0;
+        if !written {
+            return format!("recv {token}ch{} ← rank {}", id.0, rank(channel.writer));
+        }
+        let readers = channel.readers.start as usize..channel.readers.end as usize;
+        let readers = self.plan.readers.get(readers).unwrap_or(&[]);
+        let ranks: Vec<u32> = readers.iter().map(|&reader| rank(reader)).collect();
+        format!("send {token}ch{} → {}", id.0, self.ranks(&ranks))
+    }
+
+    fn line(&self, span: SpanId) -> String {
+        let spans = &self.plan.spans;
+        let Some(found) = spans.spans.get(span.index()) else { return String::new() };
+        let file = |i: u32| spans.files.get(i as usize).map_or("?", String::as_str);
+        let mut text = format!("{}:{}  {}", Clean(file(found.file)), found.line, Clean(&found.text));
+        if let Some(run) = found.parent.and_then(|p| spans.spans.get(p.index())) {
+            let _ = write!(text, "  (run at {}:{})", Clean(file(run.file)), run.line);
+        }
+        text
+    }
+
+    fn buffer(&self, id: BufferId) -> String {
+        let Some(buffer) = self.plan.buffers.get(id.index()) else { return "?".to_string() };
+        let twin = |other: &Buffer| other.role == Role::Recv && other.name == buffer.name;
+        let entry = buffer.role == Role::Send && self.plan.buffers.iter().any(twin);
+        format!("{}{}", if entry { "entry " } else { "" }, Clean(&buffer.name))
+    }
+
+    fn block(&self, id: BufferId, block: u32) -> String {
+        let one = self.plan.buffers.get(id.index()).is_some_and(|b| b.blocks == 1);
+        let name = self.buffer(id);
+        if one && block == 0 { name } else { format!("{name}[{block}]") }
+    }
+
+    /// A run of cells as the language writes it.
+    fn cells(&self, id: BufferId, first: u32, width: u32) -> String {
+        let name = self.buffer(id);
+        let run = |from: u32, len: u32| match len {
+            1 => from.to_string(),
+            _ => format!("{from}..{}", u64::from(from) + u64::from(len)),
+        };
+        let k = self.plan.header.cells.max(1);
+        let Some(buffer) = self.plan.buffers.get(id.index()) else {
+            return format!("{name}[{}]", run(first, width));
+        };
+        if buffer.role == Role::Scratch {
+            return format!("{name} {}", run(first, width));
+        }
+        let one = buffer.blocks == 1;
+        let (block, cell) = (first / k, first % k);
+        if cell == 0 && width.is_multiple_of(k) {
+            let blocks = width / k;
+            return if one && blocks == 1 && block == 0 {
+                name
+            } else {
+                format!("{name}[{}]", run(block, blocks))
+            };
+        }
+        if one {
+            return format!("{name}[{}]", run(first, width));
+        }
+        if u64::from(cell) + u64::from(width) <= u64::from(k) {
+            return format!("{name}[{block}][{}]", run(cell, width));
+        }
+        let last = first.saturating_add(width.saturating_sub(1));
+        format!("{name}[{block}][{cell}] to {name}[{}][{}]", last / k, last % k)
+    }
+
+    /// `every rank`, `rank 3`, `ranks 0..4`, `ranks 1, 3, 4`, `rank 0 and 7 more`.
+    fn ranks(&self, ranks: &[u32]) -> String {
+        let consecutive = ranks.windows(2).all(|pair| pair[0].checked_add(1) == Some(pair[1]));
+        match *ranks {
+            [] => "no rank".to_string(),
+            [one] => format!("rank {one}"),
+            [0, ..] if consecutive && ranks.len() == self.plan.header.ranks as usize => {
+                "every rank".to_string()
+            }
+            [first, ..] if consecutive => format!("ranks {first}..{}", first as usize + ranks.len()),
+            _ if ranks.len() <= MOST_OPERANDS => {
+                let all: Vec<_> = ranks.iter().map(u32::to_string).collect();
+                format!("ranks {}", all.join(", "))
+            }
+            [first, ..] => format!("rank {first} and {} more", ranks.len() - 1),
+        }
+    }
+}
+
+/// Text from a file: what does not print, or turns the direction of writing, as an escape.
+struct Clean<'a>(&'a str);
+
+impl fmt::Display for Clean<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for c in self.0.chars() {
+            let turns = matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
+            if c.is_control() || turns { write!(f, "{}", c.escape_unicode())? } else { f.write_char(c)? }
+        }
+        Ok(())
+    }
+}
+
+fn plural(count: u64, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
