@@ -4,7 +4,7 @@
 //! only for the moves shown). Out: diagnostics.
 
 use super::labels::{also, at_move, fit, runs, with};
-use super::places::{place, position, within, world};
+use super::places::{piece, place, within, world};
 use super::{Diagnostic, Label, promise};
 use crate::graph::{Counted, Fault, FaultKind, Warning, WarningKind};
 use crate::trace::{Bindings, BufferKind, Move, MoveId, Place, Trace};
@@ -150,14 +150,14 @@ fn wrong_position(
     others: u32,
     bindings: &mut Ask<'_>,
 ) -> Diagnostic {
-    let (piece, name) = (position(trace, from), place(trace, to, 1));
-    let title = format!("a piece of {piece} cannot go to `{name}`{}", more(others, "moves of this line"));
+    let (brought, name) = (piece(trace, from), place(trace, to, 1));
+    let title = format!("{brought} cannot go to `{name}`{}", more(others, "moves of this line"));
     let mut diagnostic = Diagnostic::error("coll::wrong_position", title);
-    diagnostic.labels = at_move(trace, mv, &format!("brings a piece of {piece}"), bindings);
+    diagnostic.labels = at_move(trace, mv, &format!("brings {brought}"), bindings);
     diagnostic.help(format!(
-        "`{}` takes only pieces of {}, so that lengths agree for any element count; `scratch` takes any",
+        "`{}` takes only {}, so that lengths agree for any element count; `scratch` takes any",
         within(trace, to, 1),
-        position(trace, to.cell % trace.cells)
+        piece(trace, to.cell % trace.cells)
     ))
 }
 
@@ -168,9 +168,9 @@ fn unequal_pieces(
     others: u32,
     bindings: &mut Ask<'_>,
 ) -> Diagnostic {
-    let [(left, a), (right, b)] = pieces.map(|(at, from)| (place(trace, at, 1), position(trace, from)));
+    let [(left, a), (right, b)] = pieces.map(|(at, from)| (place(trace, at, 1), piece(trace, from)));
     let others = more(others, "moves of this line");
-    let title = format!("a piece of {a} and a piece of {b} cannot be combined{others}");
+    let title = format!("{a} and {b} cannot be combined{others}");
     let mut diagnostic = Diagnostic::error("coll::unequal_pieces", title);
     diagnostic.labels = at_move(trace, mv, "their lengths may differ", bindings);
     diagnostic.help(format!("combine pieces of one position: `{left}` holds {a}, `{right}` holds {b}"))

@@ -55,6 +55,12 @@ pub(crate) fn position(trace: &Trace, position: u32) -> String {
     }
 }
 
+/// What comes from a position within a block: `a piece of chunk 1`, `part 2 of chunk 1`.
+pub(crate) fn piece(trace: &Trace, from: u32) -> String {
+    let name = position(trace, from);
+    if name.starts_with("chunk") { format!("a piece of {name}") } else { name }
+}
+
 /// The first cell of a block.
 pub(crate) fn first_cell(trace: &Trace, block: BlockRef) -> Place {
     Place { buffer: block.buffer, rank: block.rank, cell: block.block * trace.cells }

@@ -89,10 +89,14 @@ fn never_received(broken: &Broken, fault: &Fault, trace: &Trace, bindings: &mut 
             ]);
             diagnostic.labels.push(Label { span: looped.range, text });
             diagnostic.help(format!(
-                "`a..b` leaves out b: one more turn of `{name}` adds the copy from rank {source} to rank {target}"
+                "`..` leaves out its end: one more turn of {name} copies from rank {source} to rank {target}{}",
+                also_wrong(fault.others)
             ))
         }
-        None => diagnostic.help(format!("one more turn adds the copy from rank {source} to rank {target}")),
+        None => diagnostic.help(format!(
+            "one more turn copies from rank {source} to rank {target}{}",
+            also_wrong(fault.others)
+        )),
     }
 }
 
@@ -133,7 +137,7 @@ pub(crate) fn unsynchronised(
     let mut diagnostic = Diagnostic::error("coll::not_synchronised", title);
     match last {
         Some(mv) => {
-            diagnostic.labels = at_move(trace, mv, &format!("the last signal to rank {who}"), bindings)
+            diagnostic.labels = at_move(trace, mv, &format!("the last signal to rank {who}"), bindings);
         }
         None => {
             let text = format!("no signal ever reaches rank {who}");
@@ -157,7 +161,7 @@ fn due(broken: &Broken, trace: &Trace) -> String {
     let list = &trace.promise.lists[trace.promise.clauses[broken.clause as usize].list as usize];
     let name = chunk(trace, broken.place);
     match &list[..] {
-        [one] => format!("`{name}` must hold what `{}` held at entry", operand(broken, trace, *one)),
+        [one] => format!("{name} must hold what {} held at entry", operand(broken, trace, *one)),
         many => {
             let all: Vec<Place> = many.iter().map(|&b| same_chunk(broken, trace, b)).collect();
             let own = within(trace, broken.place, part(trace));
@@ -182,19 +186,18 @@ fn differs(broken: &Broken, trace: &Trace) -> String {
         && broken.missing_count as usize + broken.foreign.len() > 0
         && !broken.foreign.is_empty()
     {
-        parts.push(format!("it holds what `{}` held at entry", place(trace, held, part(trace))));
+        parts.push(format!("it holds what {} held at entry", place(trace, held, part(trace))));
     } else {
         if broken.missing_count > 0 {
             parts.push(format!("it lacks {}", lacks(&broken.missing, broken.missing_count as usize)));
         }
         if !broken.foreign.is_empty() {
-            let names =
-                broken.foreign.iter().map(|&p| format!("`{}`", place(trace, p, part(trace)))).collect();
+            let names = broken.foreign.iter().map(|&p| place(trace, p, part(trace))).collect();
             parts.push(format!("it has {}, which is not asked for", list(names, broken.foreign.len())));
         }
     }
     if !broken.twice.is_empty() {
-        parts.push(format!("it has {} more than once", lacks(&broken.twice, broken.twice.len())));
+        parts.push(format!("it has {} more than once", lacks(&broken.twice, broken.twice_count as usize)));
     }
     parts.join("; ")
 }
@@ -212,7 +215,7 @@ fn named(broken: &Broken, trace: &Trace, blocks: &[BlockRef], total: usize) -> S
             let names = all.iter().map(|&r| rank(trace, r)).collect();
             format!("those of ranks {}", list(names, total))
         }
-        _ => list(blocks.iter().map(|&b| format!("`{}`", operand(broken, trace, b))).collect(), total),
+        _ => list(blocks.iter().map(|&b| operand(broken, trace, b)).collect(), total),
     }
 }
 

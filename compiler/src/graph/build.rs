@@ -204,7 +204,7 @@ impl Builder<'_> {
     fn combined(&mut self, id: MoveId, i: u32, reads: Range<usize>) -> ValueId {
         let mut operands = std::mem::take(&mut self.operands);
         operands.clear();
-        for r in reads.clone() {
+        for r in reads {
             operands.push(self.value(self.graph.reads[r]));
         }
         let poisoned = operands.iter().copied().find(|&v| Some(v) == self.poison);

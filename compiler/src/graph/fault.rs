@@ -125,8 +125,10 @@ pub struct Broken {
     pub missing: Vec<BlockRef>,
     /// How many it lacks in all.
     pub missing_count: u32,
-    /// Operands that it has more than once.
+    /// Operands that it has more than once; at most [`plan::values::Mismatch::SHOWN`].
     pub twice: Vec<BlockRef>,
+    /// How many it has more than once in all.
+    pub twice_count: u32,
     /// Entry values in it that were not promised.
     pub foreign: Vec<Place>,
 }

@@ -97,11 +97,14 @@ impl PlaceTable {
     fn share(&mut self, trace: &Trace) {
         let mut shared: Vec<u32> = (0..self.len).collect();
         for overlap in &trace.inplace {
+            let left_is_in = trace.buffers[overlap.left.index()].kind == BufferKind::In;
             for i in 0..overlap.cells {
                 let at = |buffer, cell| self.index(Place { buffer, rank: overlap.rank, cell });
                 let left = at(overlap.left, overlap.left_cell + i);
                 let right = at(overlap.right, overlap.right_cell + i);
-                shared[right as usize] = shared[left as usize];
+                // Whichever way round it was declared, the `in` cell stands for both.
+                let (kept, other) = if left_is_in { (left, right) } else { (right, left) };
+                shared[other as usize] = shared[kept as usize];
             }
         }
         self.shared = shared;

@@ -10,6 +10,7 @@ use plan::ids::{BufferId, RankId};
 use plan::values::{Mismatch, Node, ValueId, Walk};
 
 use super::fault::{Broken, Fault, FaultKind, Holds};
+use super::history::contents;
 use super::waste::{Warning, waste};
 use super::{ChunkGraph, Form, VersionId};
 use crate::trace::{BufferKind, Place, Trace};
@@ -38,8 +39,8 @@ pub fn promise(trace: &Trace, graph: &ChunkGraph) -> Result<Proof, Vec<Fault>> {
 /// The first place that breaks the promise, by rank, then buffer, then cell; and `Proof::same_bits`.
 fn clauses(trace: &Trace, graph: &ChunkGraph) -> (Option<Fault>, Option<bool>) {
     let mut walk = Walk::default();
-    // Of each value: the list (plus 1) that it was last compared with, and whether it was right.
-    let mut judged = vec![(0u32, false); graph.values.len()];
+    // Of each value: the list that it was last compared with (plus 1, twice), plus 1 if it was right.
+    let mut judged = vec![0u32; graph.values.len()];
     let mut operands = Operands::default();
     let mut same_bits = None;
     let mut first: Option<(Place, u32)> = None;
@@ -54,10 +55,11 @@ fn clauses(trace: &Trace, graph: &ChunkGraph) -> (Option<Fault>, Option<bool>) {
                 let value = held(graph, place);
                 let right = value.is_some_and(|value| {
                     let judgement = &mut judged[value.0 as usize];
-                    if judgement.0 != list + 1 {
-                        *judgement = (list + 1, operands.compare(graph, i, value, &mut walk).is_ok());
+                    if *judgement / 2 != list + 1 {
+                        let right = operands.compare(graph, i, value, &mut walk).is_ok();
+                        *judgement = (list + 1) * 2 + u32::from(right);
                     }
-                    judgement.1
+                    *judgement % 2 == 1
                 });
                 if !right {
                     broken += 1;
@@ -147,10 +149,7 @@ fn describe(
     walk: &mut Walk,
 ) -> Broken {
     let leaf_place = |key: u32| graph.places.place(key);
-    let block = |&key: &u32| {
-        let Place { buffer, rank, cell } = leaf_place(key);
-        BlockRef { buffer, rank, block: cell / trace.cells }
-    };
+    let block = |Place { buffer, rank, cell }: Place| BlockRef { buffer, rank, block: cell / trace.cells };
     let Some(version) = graph.last[graph.places.index(place) as usize] else {
         let list = &trace.promise.lists[trace.promise.clauses[clause as usize].list as usize];
         return Broken {
@@ -161,6 +160,7 @@ fn describe(
             missing: list.iter().take(Mismatch::SHOWN).copied().collect(),
             missing_count: list.len() as u32,
             twice: Vec::new(),
+            twice_count: 0,
             foreign: Vec::new(),
         };
     };
@@ -169,6 +169,9 @@ fn describe(
         Ok(()) => Mismatch::default(),
         Err(mismatch) => mismatch,
     };
+    // The comparison names only one of the operands that a doubled part has.
+    let twice: Vec<(Place, u64)> =
+        contents(graph, value).into_iter().filter(|&(_, count)| count > 1).collect();
     Broken {
         clause,
         place,
@@ -177,9 +180,10 @@ fn describe(
             Node::Leaf(key) => Holds::One(leaf_place(key)),
             Node::Combined { .. } | Node::Post(_) => Holds::Many,
         },
-        missing: mismatch.missing.iter().map(block).collect(),
+        missing: mismatch.missing.iter().map(|&key| block(leaf_place(key))).collect(),
         missing_count: mismatch.missing_count as u32,
-        twice: mismatch.twice.iter().map(block).collect(),
+        twice: twice.iter().take(Mismatch::SHOWN).map(|&(place, _)| block(place)).collect(),
+        twice_count: twice.len() as u32,
         foreign: mismatch.foreign.iter().map(|&key| leaf_place(key)).collect(),
     }
 }

@@ -58,7 +58,12 @@ enum Use {
     Unused,
     /// It was there already.
     Repeated,
+    /// A copy onto itself, which does nothing.
+    Idle,
 }
+
+/// Stands for no version: options would take twice the memory, and memory is the time here.
+const NONE: VersionId = VersionId(u32::MAX);
 
 /// What moves of one origin come to.
 #[derive(Debug, Clone, Copy, Default)]
@@ -109,8 +114,8 @@ pub(super) fn waste(trace: &Trace, graph: &ChunkGraph) -> Vec<Warning> {
             warnings.push(Warning { kind, example, count: tally.unused, of });
         }
         if let Some(example) = tally.first_repeated {
-            let before = previous[graph.written(example, 0).0 as usize].map(|v| graph.version(v).writer);
-            let kind = WarningKind::WastedTransfer { already: before.flatten() };
+            let before = previous[graph.written(example, 0).0 as usize];
+            let kind = WarningKind::WastedTransfer { already: graph.version(before).writer };
             warnings.push(Warning { kind, example, count: tally.repeated, of });
         }
     }
@@ -119,23 +124,24 @@ pub(super) fn waste(trace: &Trace, graph: &ChunkGraph) -> Vec<Warning> {
 }
 
 /// How each version is used, and the version of the same place before it.
-fn uses(trace: &Trace, graph: &ChunkGraph) -> (Vec<Use>, Vec<Option<VersionId>>) {
+fn uses(trace: &Trace, graph: &ChunkGraph) -> (Vec<Use>, Vec<VersionId>) {
     let mut uses = vec![Use::Unused; graph.versions.len()];
-    let mut previous = vec![None; graph.versions.len()];
-    let mut current: Vec<Option<VersionId>> = vec![None; graph.places.len()];
-    for (v, version) in graph.versions.iter().enumerate() {
-        let idle = |mv: MoveId| graph.idle(trace, mv, v as u32 - graph.written(mv, 0).0);
-        if !version.writer.is_some_and(idle) {
-            previous[v] = current[version.place as usize].replace(VersionId(v as u32));
-        }
+    let mut previous = vec![NONE; graph.versions.len()];
+    let mut current: Vec<VersionId> = vec![NONE; graph.places.len()];
+    for (v, entry) in graph.versions[..graph.entries as usize].iter().enumerate() {
+        current[entry.place as usize] = VersionId(v as u32);
     }
-    for m in 0..trace.moves.len() {
-        let mv = &trace.moves[m];
+    for (m, mv) in trace.moves.iter().enumerate() {
         let (id, arity) = (MoveId(m as u32), arity(trace, mv));
         for i in 0..mv.width {
-            if !graph.idle(trace, id, i) {
-                graph.read(id, i, arity).iter().for_each(|read| uses[read.0 as usize] = Use::Used);
+            let version = graph.written(id, i);
+            if graph.idle(trace, id, i) {
+                uses[version.0 as usize] = Use::Idle;
+                continue;
             }
+            graph.read(id, i, arity).iter().for_each(|read| uses[read.0 as usize] = Use::Used);
+            let place = graph.version(version).place;
+            previous[version.0 as usize] = std::mem::replace(&mut current[place as usize], version);
         }
     }
     for clause in &trace.promise.clauses {
@@ -148,9 +154,8 @@ fn uses(trace: &Trace, graph: &ChunkGraph) -> (Vec<Use>, Vec<Option<VersionId>>)
         }
     }
     for v in (0..graph.versions.len()).rev() {
-        if let Some(before) = previous[v]
-            && graph.version(before).value == graph.versions[v].value
-        {
+        let before = previous[v];
+        if before != NONE && graph.version(before).value == graph.versions[v].value {
             if uses[v] == Use::Used {
                 uses[before.0 as usize] = Use::Used;
             }
@@ -180,8 +185,7 @@ fn of_no_use(trace: &Trace, graph: &ChunkGraph, uses: &[Use], moves: Range<usize
         }
         for i in 0..mv.width {
             match uses[graph.written(id, i).0 as usize] {
-                _ if graph.idle(trace, id, i) => return None,
-                Use::Used => return None,
+                Use::Used | Use::Idle => return None,
                 Use::Unused => told = Use::Unused,
                 Use::Repeated => {}
             }
@@ -203,13 +207,13 @@ fn outermost(trace: &Trace, mv: &Move) -> usize {
 fn overwriter(
     graph: &ChunkGraph,
     uses: &[Use],
-    previous: &[Option<VersionId>],
+    previous: &[VersionId],
     trace: &Trace,
     mv: MoveId,
 ) -> Option<MoveId> {
     let first = graph.written(mv, 0).0;
     let width = trace.moves[mv.0 as usize].width;
     let unused = (first..first + width).find(|&v| uses[v as usize] == Use::Unused)?;
-    let next = (unused as usize + 1..previous.len()).find(|&v| previous[v] == Some(VersionId(unused)))?;
+    let next = (unused as usize + 1..previous.len()).find(|&v| previous[v] == VersionId(unused))?;
     graph.versions[next].writer
 }

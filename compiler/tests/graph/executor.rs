@@ -75,6 +75,7 @@ impl Outcome {
 pub(crate) type Wrong = (&'static str, u32);
 
 /// What to add to what one cell of one move writes.
+#[derive(Clone, Copy)]
 pub(crate) struct Perturb {
     pub(crate) mv: usize,
     pub(crate) cell: usize,

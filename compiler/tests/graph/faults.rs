@@ -101,9 +101,9 @@ fn inside_a_step_writes_are_not_seen() {
             b.add(at(0, 0, 0), at(1, 0, 0));
         };
         if step {
-            b.step(moves)
+            b.step(moves);
         } else {
-            moves(&mut b)
+            moves(&mut b);
         }
         b.copy(at(0, 1, 0), at(0, 0, 0));
         b
@@ -136,9 +136,9 @@ fn writes_that_conflict_in_a_step() {
             b.mv(second, at(0, 0, 0), &[at(0, 2, 0)], 1);
         };
         if step {
-            b.step(moves)
+            b.step(moves);
         } else {
-            moves(&mut b)
+            moves(&mut b);
         }
         b.copy(at(0, 1, 0), at(0, 0, 0));
         b.copy(at(0, 2, 0), at(0, 0, 0));
@@ -236,7 +236,9 @@ fn a_promise_that_has_one_twice() {
     let broken = broken(&b);
     assert_eq!(broken.place, at(0, 2, 0));
     assert_eq!(broken.last, Some(MoveId(8)));
-    assert!(!broken.twice.is_empty() && broken.missing.is_empty());
+    // Rank 1's value is complete, and so is rank 2's.
+    assert_eq!(broken.twice, (0..4).map(|r| block(0, r, 0)).collect::<Vec<_>>());
+    assert_eq!((broken.twice_count, broken.missing_count), (4, 0));
     passes(&recursive_doubling(2));
 }
 

@@ -30,7 +30,7 @@ impl Draw {
 }
 
 /// A trace that is shown one move a line.
-struct Case(Trace);
+pub(crate) struct Case(pub(crate) Trace);
 
 impl fmt::Debug for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -131,7 +131,7 @@ fn another(trace: &Trace, place: Place, width: u32, draw: &mut Draw) -> Place {
 }
 
 /// Random moves over one buffer of each kind, most of them legal when they are drawn.
-fn wild() -> impl Strategy<Value = Case> {
+pub(crate) fn wild() -> impl Strategy<Value = Case> {
     (1..4u32, 1..4u32, 0..16usize, any::<u64>()).prop_map(|(ranks, cells, moves, seed)| {
         let mut draw = Draw(seed);
         let mut b = match draw.below(2) {
@@ -147,7 +147,8 @@ fn wild() -> impl Strategy<Value = Case> {
                 block(in_buffer + 1, 0, 0),
                 vec![block(in_buffer, 0, 1), block(in_buffer, ranks - 1, 0)],
             );
-        b = b.overlap(0, in_buffer, in_buffer + 1, 0);
+        let (left, right) = if draw.chance(50) { (0, 1) } else { (1, 0) };
+        b = b.overlap(0, in_buffer + left, in_buffer + right, 0);
         for _ in 0..moves {
             random_move(&mut b, &mut draw);
         }
@@ -306,7 +307,7 @@ fn useless(trace: &Trace, bits: &Outcome) -> Vec<(MoveId, &'static str)> {
         if cells.is_empty() || cells.clone().any(|i| idle(m, i) || !repeated(m, i) && used(m, i)) {
             None
         } else {
-            Some(if cells.clone().all(|i| repeated(m, i)) { "wasted" } else { "never read" })
+            Some(if { cells }.all(|i| repeated(m, i)) { "wasted" } else { "never read" })
         }
     };
     let mut told = Vec::new();
