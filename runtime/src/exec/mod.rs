@@ -212,7 +212,7 @@ impl<'s> Rank<'s> {
             return Err(Error::new(Kind::Unsupported, message));
         }
         let divisor = if op.has_post() { plan.promise.reduced_operands() } else { None };
-        let reduces = plan.promise.lists.iter().any(|list| list.len() > 1);
+        let reduces = plan.promise.reduces();
         if op.has_post() && (!header.serves_post || (reduces && divisor.is_none())) {
             let message = format!("`{}` does not serve operator {op}", header.algorithm);
             return Err(Error::new(Kind::Unsupported, message).help("use `sum` and divide afterwards"));

@@ -6,14 +6,13 @@
 //! shrink it under another. There is no name in any file system: when the last process is gone, so is the memory.
 
 use std::ffi::CStr;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::ptr::{NonNull, null_mut};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::ptr::NonNull;
 
 use rustix::fs::{
     FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, ftruncate, memfd_create,
 };
 use rustix::io::Errno;
-use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 
 use crate::error::{Error, Kind};
 
@@ -32,27 +31,13 @@ unsafe impl Sync for Mapping {}
 impl Mapping {
     /// Zeroed memory of this process alone.
     pub fn private(bytes: u64) -> Result<Mapping, Error> {
-        let bytes = length(bytes)?;
-        if bytes == 0 {
-            return Ok(Mapping { start: NonNull::dangling(), bytes });
-        }
-        // SAFETY: a new mapping at an address that the kernel chooses overlaps nothing.
-        let start = unsafe {
-            mmap_anonymous(null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
-        };
-        Mapping::of(start, bytes)
+        Mapping::new(bytes, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1)
     }
 
     /// The memory behind a descriptor.
     pub fn shared(fd: BorrowedFd<'_>, bytes: u64, writable: bool) -> Result<Mapping, Error> {
-        let bytes = length(bytes)?;
-        if bytes == 0 {
-            return Ok(Mapping { start: NonNull::dangling(), bytes });
-        }
-        let protection = if writable { ProtFlags::READ | ProtFlags::WRITE } else { ProtFlags::READ };
-        // SAFETY: a new mapping at an address that the kernel chooses overlaps nothing.
-        let start = unsafe { mmap(null_mut(), bytes, protection, MapFlags::SHARED, fd, 0) };
-        Mapping::of(start, bytes)
+        let protection = if writable { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_READ };
+        Mapping::new(bytes, protection, libc::MAP_SHARED, fd.as_raw_fd())
     }
 
     /// Its first byte; valid for [`Mapping::bytes`] bytes, and aligned to a page unless it is empty.
@@ -65,10 +50,19 @@ impl Mapping {
         self.bytes
     }
 
-    fn of(start: Result<*mut core::ffi::c_void, Errno>, bytes: usize) -> Result<Mapping, Error> {
-        let start = start.map_err(|e| shortage(bytes as u64, e))?;
-        let start = NonNull::new(start.cast()).ok_or_else(|| shortage(bytes as u64, Errno::NOMEM))?;
-        Ok(Mapping { start, bytes })
+    // By way of the C library and not of rustix, whose system calls a race detector does not see: it would take the
+    // next mapping at the same address for the same memory.
+    fn new(bytes: u64, protection: i32, flags: i32, fd: RawFd) -> Result<Mapping, Error> {
+        let length = length(bytes)?;
+        if length == 0 {
+            return Ok(Mapping { start: NonNull::dangling(), bytes: 0 });
+        }
+        // SAFETY: a new mapping at an address that the kernel chooses overlaps nothing.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), length, protection, flags, fd, 0) };
+        match NonNull::new(start.cast::<u8>()) {
+            Some(start) if start.as_ptr().cast() != libc::MAP_FAILED => Ok(Mapping { start, bytes: length }),
+            _ => Err(shortage(bytes, std::io::Error::last_os_error())),
+        }
     }
 }
 
@@ -77,7 +71,7 @@ impl Drop for Mapping {
         if self.bytes > 0 {
             // SAFETY: this value owns the mapping, and nothing borrowed from it outlives it. Nothing can be done
             // about an error, and none is possible for a mapping that exists.
-            let _ = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
+            let _ = unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
         }
     }
 }
@@ -135,6 +129,7 @@ fn length(bytes: u64) -> Result<usize, Error> {
         .ok_or_else(|| shortage(bytes, Errno::NOMEM))
 }
 
-fn shortage(bytes: u64, errno: Errno) -> Error {
-    Error::new(Kind::Resource, format!("the machine does not give {bytes} bytes of memory: {errno}"))
+fn shortage(bytes: u64, why: impl Into<std::io::Error>) -> Error {
+    let why = why.into();
+    Error::new(Kind::Resource, format!("the machine does not give {bytes} bytes of memory: {why}"))
 }

@@ -33,23 +33,21 @@ pub fn nothing_moves(plan: &Plan, segment: &Segment, rank: RankId, call: u64, wa
         let message = format!("{} not entered call {call} for {waited:.1?}", name(&absent, "has", "have"));
         return Error::new(Kind::Late, message).of(absent);
     }
-    let idle: Vec<u32> = positions(plan, segment)
+    let standing: Vec<u32> = positions(plan, segment)
         .into_iter()
         .filter(|p| p.rank != rank.0)
-        .filter(
-            |p| matches!(&p.state, State::At(places) if places.iter().any(|place| place.waits.is_empty())),
-        )
+        .filter(|p| idle(&p.state))
         .map(|p| p.rank)
         .collect();
-    let message = if idle.is_empty() {
+    let message = if standing.is_empty() {
         format!("nothing has moved for {waited:.1?} in call {call}")
     } else {
         format!(
             "nothing has moved for {waited:.1?} in call {call}: {} all it needs and does not go on",
-            name(&idle, "has", "each have")
+            name(&standing, "has", "each have")
         )
     };
-    Error::new(Kind::Stalled, message).of(idle)
+    Error::new(Kind::Stalled, message).of(standing)
 }
 
 /// The error for a barrier between calls that not all ranks have come to.
@@ -81,6 +79,14 @@ pub fn mismatch(segment: &Segment, rank: RankId, from: RankId, call: u64) -> Err
         text(other)
     );
     Error::new(Kind::Mismatch, message).of(vec![from.0, rank.0])
+}
+
+/// Whether some block has all it needs, or has not even begun, and yet stands still.
+fn idle(state: &State) -> bool {
+    match state {
+        State::At(places) => places.is_empty() || places.iter().any(|place| place.waits.is_empty()),
+        State::Outside | State::Finished => false,
+    }
 }
 
 fn position(plan: &Plan, segment: &Segment, rank: RankId) -> Position {
