@@ -1,2 +1,68 @@
 //! The `rcc` command.
-fn main() {}
+//!
+//! In: arguments. Out: results on standard output, everything else on standard error, and an exit status (docs/cli.md).
+//! Here is only which command runs; each has a module of its own.
+
+#![allow(clippy::disallowed_methods, reason = "the edge: arguments, environment, files, clock")]
+
+mod args;
+mod atomic;
+mod bench;
+mod call;
+mod check;
+mod compile;
+mod convention;
+mod cost;
+mod emit;
+mod explain;
+mod failure;
+mod fmt;
+mod history;
+mod job_env;
+mod output;
+mod run;
+mod select;
+mod shape;
+mod show;
+mod size;
+mod stages;
+mod target;
+mod worlds;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Cli, Command};
+use crate::failure::Failure;
+use crate::output::Output;
+
+fn main() -> ExitCode {
+    // A rank of a run is this program once more.
+    if let Some(status) = runtime::launch::child_entry() {
+        return ExitCode::from(u8::try_from(status).unwrap_or(3));
+    }
+    let cli = Cli::parse();
+    let mut output = Output::new();
+    let done = dispatch(&cli.command, &mut output).and_then(|()| output.flush());
+    let Err(failure) = done else { return ExitCode::SUCCESS };
+    // What was found before it failed is still a result.
+    let _ = output.flush();
+    let message = failure.to_string();
+    if !message.is_empty() {
+        output.note(&message);
+    }
+    ExitCode::from(failure.status())
+}
+
+fn dispatch(command: &Command, output: &mut Output) -> Result<(), Failure> {
+    match command {
+        Command::Check(args) => check::run(args, output),
+        Command::Compile(args) => compile::run(args, output),
+        Command::Show(args) => show::run(args, output),
+        Command::Run(args) => run::run(args, output),
+        Command::Bench(args) => bench::run(args, output),
+        Command::Explain(args) => explain::run(args, output),
+        Command::Fmt(args) => fmt::run(args, output),
+    }
+}

@@ -1,0 +1,172 @@
+//! `rcc bench`: a range of sizes, in the columns and with the meanings of nccl-tests.
+//!
+//! In: targets (or a collective), sizes, the options of a call. Out: a row per algorithm and size, out of place and in place.
+
+use runtime::launch::StopSignals;
+
+use crate::args;
+use crate::call::{Row, Runnable, Source, stop_signals};
+use crate::failure::Failure;
+use crate::output::{Output, Paint};
+use crate::shape;
+
+/// Runs the command.
+pub(crate) fn run(args: &args::Bench, output: &mut Output) -> Result<(), Failure> {
+    let sizes = sizes(args)?;
+    let call = &args.call;
+    let mut source = call.source(&args.targets, true, output)?;
+    let stop = stop_signals()?;
+    let mut rows: Vec<Row> = Vec::new();
+    if !call.json {
+        titles(args, output)?;
+    }
+    let bar = output.progress(if call.json { sizes.len() as u64 } else { 0 }, "measuring");
+    match &mut source {
+        Source::Selected(_) => {
+            for &bytes in &sizes {
+                let plans = source.plans(bytes, output)?;
+                for runnable in &plans {
+                    measure(args, runnable, bytes, true, &stop, &mut rows, output)?;
+                }
+                bar.inc(1);
+            }
+        }
+        Source::Named(plans) => {
+            for runnable in plans.iter() {
+                if !call.json {
+                    heading(runnable, output)?;
+                }
+                for &bytes in &sizes {
+                    measure(args, runnable, bytes, false, &stop, &mut rows, output)?;
+                }
+                bar.inc(1);
+            }
+        }
+    }
+    bar.finish_and_clear();
+    if call.json {
+        output.json(&rows)?;
+    } else {
+        summary(&rows, output)?;
+    }
+    if rows.iter().any(|row| row.wrong > 0) { Err(Failure::Wrong) } else { Ok(()) }
+}
+
+/// From the first to the last size by the factor.
+fn sizes(args: &args::Bench) -> Result<Vec<u64>, Failure> {
+    if args.begin > args.end {
+        return Err(Failure::usage_help(
+            format!("the first size, {}, is more than the last, {}", args.begin, args.end),
+            "give both, as in -b 8 -e 64MiB",
+        ));
+    }
+    let next = |&size: &u64| size.max(1).checked_mul(args.factor.into());
+    Ok(std::iter::successors(Some(args.begin), next).take_while(|&size| size <= args.end).collect())
+}
+
+/// Measures one size in every form, and prints its row.
+fn measure(
+    args: &args::Bench,
+    runnable: &Runnable,
+    bytes: u64,
+    named: bool,
+    stop: &StopSignals,
+    rows: &mut Vec<Row>,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    let call = &args.call;
+    let count = runnable.convention.count(bytes, call.dtype);
+    let mut forms: [Option<Row>; 2] = [None, None];
+    for in_place in call.forms(&runnable.plan)? {
+        let (row, report) = call.measure(runnable, count, in_place, stop)?;
+        if let Some(first) = &report.first_wrong {
+            output.note(&format!(
+                "wrong: {} of {} bytes: rank {}, {}[{}], element {}: got {}, expected {}",
+                row.algorithm,
+                row.bytes,
+                first.rank,
+                first.buffer,
+                first.block,
+                first.index,
+                first.got,
+                first.expected
+            ));
+        }
+        forms[usize::from(in_place)] = Some(row);
+    }
+    if !call.json {
+        let Some(any) = forms.iter().flatten().next() else { return Ok(()) };
+        let reduces = matches!(any.collective.as_str(), "allreduce" | "reduce" | "reducescatter");
+        let redop = if reduces { any.op } else { "none" };
+        let mut text = format!("{:>12} {:>13} {:>6} {redop:>6}", any.bytes, any.count, any.dtype);
+        for form in &forms {
+            text += &match form {
+                Some(row) => format!(
+                    "  {:>9} {:>7.2} {:>7.2} {:>7}",
+                    show_time(row.time_us),
+                    row.algbw_gbps,
+                    row.busbw_gbps,
+                    row.wrong
+                ),
+                None => format!("  {:>9} {:>7} {:>7} {:>7}", "N/A", "N/A", "N/A", "N/A"),
+            };
+        }
+        if named {
+            text += &format!("  {}", any.algorithm);
+        }
+        output.line(&text)?;
+        output.flush()?;
+    }
+    rows.extend(forms.into_iter().flatten());
+    Ok(())
+}
+
+fn titles(args: &args::Bench, output: &mut Output) -> Result<(), Failure> {
+    let call = &args.call;
+    output.line(&format!(
+        "# {} calls measured after {}; sizes {} to {} bytes by a factor of {}; random data, every element compared",
+        call.iterations, call.warmup, args.begin, args.end, args.factor
+    ))?;
+    let form = format!("  {:>9} {:>7} {:>7} {:>7}", "time", "algbw", "busbw", "#wrong");
+    let unit = format!("  {:>9} {:>7} {:>7} {:>7}", "(us)", "(GB/s)", "(GB/s)", "");
+    let forms = format!("#{:>40}  {:^33}  {:^33}", "", "out-of-place", "in-place");
+    let heads = format!("#{:>11} {:>13} {:>6} {:>6}{form}{form}", "size", "count", "type", "redop");
+    let units = format!("#{:>11} {:>13} {:>6} {:>6}{unit}{unit}", "(B)", "(elements)", "", "");
+    for text in [forms, heads, units] {
+        output.line(&output.paint(text.trim_end(), Paint::Dim))?;
+    }
+    Ok(())
+}
+
+fn heading(runnable: &Runnable, output: &mut Output) -> Result<(), Failure> {
+    let plan = runnable.plan.plan();
+    let header = &plan.header;
+    let params: String = header.params.iter().map(|(name, value)| format!(", {name} = {value}")).collect();
+    let hash = plan.content_hash().to_string();
+    let text = format!(
+        "# {} ({}) on {} ranks{params}, plan {}",
+        header.algorithm,
+        header.collective,
+        shape::show(&header.shape),
+        &hash[..12]
+    );
+    output.line(&output.paint(&text, Paint::Bold))
+}
+
+fn summary(rows: &[Row], output: &mut Output) -> Result<(), Failure> {
+    let wrong: u64 = rows.iter().map(|row| row.wrong).sum();
+    let verdict = if wrong == 0 { ("OK", Paint::Green) } else { ("FAILED", Paint::Red) };
+    let average = rows.iter().map(|row| row.busbw_gbps).sum::<f64>() / rows.len().max(1) as f64;
+    output.line(&format!("# Out of bounds values : {wrong} {}", output.paint(verdict.0, verdict.1)))?;
+    output.line(&format!("# Avg bus bandwidth    : {average:.4}"))
+}
+
+fn show_time(us: f64) -> String {
+    if us < 100.0 {
+        format!("{us:.2}")
+    } else if us < 10_000.0 {
+        format!("{us:.1}")
+    } else {
+        format!("{us:.0}")
+    }
+}

@@ -1,0 +1,333 @@
+//! What `run` and `bench` share: from targets to plans that can be run, and one measured call.
+//!
+//! In: targets and the options of a call. Out: verified plans, and for each size and form the runtime's report with the
+//! numbers that nccl-tests would give.
+
+use std::collections::BTreeMap;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use compiler::check::checked::AlgorithmId;
+use compiler::limits::Limits;
+use compiler::pipeline::{self, Failure as PipelineFailure, Loaded};
+use plan::verify::VerifiedPlan;
+use runtime::error::Kind;
+use runtime::exec::Shape as CallShape;
+use runtime::job::{Job, Report};
+use runtime::launch::{self, Options, StopSignals};
+use serde::Serialize;
+
+use crate::args;
+use crate::convention::Convention;
+use crate::failure::{Failure, plain};
+use crate::job_env;
+use crate::output::Output;
+use crate::select;
+use crate::shape::{self, Shape};
+use crate::target::{self, Chosen, Target};
+use crate::worlds;
+
+/// A plan and what its sizes mean.
+pub(crate) struct Runnable {
+    /// The plan.
+    pub(crate) plan: VerifiedPlan,
+    /// The meaning of sizes.
+    pub(crate) convention: Convention,
+}
+
+/// One form of one call, measured and checked: a row for programs.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Row {
+    pub(crate) collective: String,
+    pub(crate) algorithm: String,
+    pub(crate) ranks: u32,
+    pub(crate) bytes: u64,
+    pub(crate) count: u64,
+    pub(crate) dtype: &'static str,
+    pub(crate) op: &'static str,
+    pub(crate) in_place: bool,
+    pub(crate) time_us: f64,
+    pub(crate) algbw_gbps: f64,
+    pub(crate) busbw_gbps: f64,
+    pub(crate) wrong: u64,
+}
+
+/// Where plans come from: targets, or the table of `select` for a collective.
+pub(crate) enum Source {
+    /// The algorithms that were named, each with its plan.
+    Named(Vec<Rc<Runnable>>),
+    /// What is selected for each size; plans are made as they are needed.
+    Selected(Box<Selected>),
+}
+
+/// Plans of the algorithms selected so far.
+pub(crate) struct Selected {
+    collective: String,
+    shape: Shape,
+    params: Vec<(String, String)>,
+    limits: Limits,
+    loaded: Loaded,
+    plans: BTreeMap<String, Rc<Runnable>>,
+}
+
+impl args::Call {
+    /// The world shape.
+    fn shape(&self) -> Result<Shape, Failure> {
+        match (self.number, &self.ranks) {
+            (Some(0), _) => Err(Failure::usage("-n 0: a world has at least one rank")),
+            (Some(number), _) if number > shape::MOST_RANKS => {
+                Err(Failure::usage(format!("-n {number}: a world has at most {} ranks", shape::MOST_RANKS)))
+            }
+            (Some(number), _) => Ok(vec![number]),
+            (None, Some(shape)) => Ok(shape.clone()),
+            (None, None) => {
+                job_env::refuse(|name| std::env::var(name).ok())?;
+                Ok(vec![4])
+            }
+        }
+    }
+
+    /// Refuses devices that are not there.
+    fn device(&self) -> Result<(), Failure> {
+        match self.device.split(':').next() {
+            Some("cpu") if self.device == "cpu" => Ok(()),
+            Some("cuda") => {
+                Err(Failure::Machine(format!("no device {}: this version runs on CPUs only", self.device)))
+            }
+            _ => Err(Failure::usage_help(
+                format!("`{}` is not a device", self.device),
+                "devices are cpu and cuda:0",
+            )),
+        }
+    }
+
+    /// Plans of what was named; algorithms that cannot run on this shape are left out if `several` may be meant.
+    pub(crate) fn source(
+        &self,
+        targets: &[PathBuf],
+        several: bool,
+        output: &mut Output,
+    ) -> Result<Source, Failure> {
+        self.device()?;
+        let limits = self.choice.limits()?;
+        let shape = self.shape()?;
+        if let Some(collective) = &self.collective {
+            let loaded = pipeline::load(&[], &limits);
+            let selected = Selected {
+                collective: collective.clone(),
+                shape,
+                params: self.choice.params.clone(),
+                limits,
+                loaded,
+                plans: BTreeMap::new(),
+            };
+            return Ok(Source::Selected(Box::new(selected)));
+        }
+        let mut plans = Vec::new();
+        for argument in targets {
+            let target = Target::new(argument);
+            if let Target::Plan(path) = &target {
+                let plan = target::read_plan(path, output)?;
+                self.fits(&plan, &shape)?;
+                plans.push(Rc::new(Runnable::new(plan)));
+            } else if several {
+                let Chosen { loaded, algorithms } = target.load(self.choice.algorithm.as_deref(), &limits)?;
+                target::report(&loaded, output)?;
+                let chosen: Vec<_> = algorithms.iter().map(|&id| loaded.program.algorithm(id)).collect();
+                worlds::known_params(&chosen, &self.choice.params)?;
+                plans.extend(all(&loaded, &algorithms, &shape, &self.choice.params, &limits, output)?);
+            } else {
+                let (loaded, id) = target.load_one(self.choice.algorithm.as_deref(), &limits, output)?;
+                worlds::known_params(&[loaded.program.algorithm(id)], &self.choice.params)?;
+                plans.push(Rc::new(one(&loaded, id, &shape, &self.choice.params, &limits, output)?));
+            }
+        }
+        Ok(Source::Named(plans))
+    }
+
+    /// Refuses a plan for another world than was asked for; if none was, any will do.
+    fn fits(&self, plan: &VerifiedPlan, asked: &[u32]) -> Result<(), Failure> {
+        let header = &plan.plan().header;
+        let open = self.number.is_none() && self.ranks.is_none();
+        if open || shape::ranks(asked) == header.ranks {
+            return Ok(());
+        }
+        let (has, wants) = (shape::show(&header.shape), shape::show(asked));
+        Err(Failure::usage(format!(
+            "the plan is for {has} ranks, not for {wants}; compile it anew with --ranks {wants}"
+        )))
+    }
+
+    /// The forms to measure, out of place first.
+    pub(crate) fn forms(&self, plan: &VerifiedPlan) -> Result<Vec<bool>, Failure> {
+        let forms = plan.plan().header.forms;
+        let name = &plan.plan().header.algorithm;
+        match (self.out_of_place, self.in_place) {
+            (true, _) if !forms.disjoint => Err(Failure::usage(format!("{name} runs in place only"))),
+            (_, true) if !forms.same => Err(Failure::usage(format!("{name} does not run in place"))),
+            (true, _) => Ok(vec![false]),
+            (_, true) => Ok(vec![true]),
+            _ => Ok([(forms.disjoint, false), (forms.same, true)]
+                .iter()
+                .filter(|f| f.0)
+                .map(|f| f.1)
+                .collect()),
+        }
+    }
+
+    /// Runs, measures and checks one form of one call.
+    pub(crate) fn measure(
+        &self,
+        runnable: &Runnable,
+        count: u64,
+        in_place: bool,
+        stop: &StopSignals,
+    ) -> Result<(Row, Report), Failure> {
+        let header = &runnable.plan.plan().header;
+        if self.op.has_post() && !header.serves_post {
+            return Err(Failure::usage(format!(
+                "{} cannot serve --op {}: it goes on combining what is already complete",
+                header.algorithm, self.op
+            )));
+        }
+        let too_large =
+            || Failure::usage(format!("{count} elements per block are more than can be addressed"));
+        let bytes = runnable.convention.bytes(count, self.dtype).ok_or_else(too_large)?;
+        let slot_bytes = self.slot_bytes.map(u32::try_from).transpose();
+        let slot_bytes =
+            slot_bytes.map_err(|_| Failure::usage("--slot-bytes: a slot has less than 4 GiB"))?;
+        let job = Job {
+            slot_bytes,
+            slots: self.slots,
+            warmup: self.warmup,
+            iterations: self.iterations,
+            refill: self.refill,
+            check: true,
+            seed: self.seed,
+            deadline: self.timeout,
+            ..Job::new(CallShape { elements: count, dtype: self.dtype, op: self.op, in_place })
+        };
+        let report =
+            launch::run(&runnable.plan, &job, &Options { stop: Some(stop.as_fd()), ..Options::default() })
+                .map_err(|error| machine(&error))?;
+        let seconds =
+            report.times.iter().sum::<std::time::Duration>().as_secs_f64() / report.times.len().max(1) as f64;
+        let (algbw_gbps, busbw_gbps) = runnable.convention.bandwidths(bytes, seconds);
+        let row = Row {
+            collective: header.collective.clone(),
+            algorithm: header.algorithm.clone(),
+            ranks: header.ranks,
+            bytes,
+            count,
+            dtype: self.dtype.name(),
+            op: self.op.name(),
+            in_place,
+            time_us: seconds * 1e6,
+            algbw_gbps,
+            busbw_gbps,
+            wrong: report.wrong,
+        };
+        Ok((row, report))
+    }
+}
+
+impl Source {
+    /// The plans for a call of `bytes`.
+    pub(crate) fn plans(&mut self, bytes: u64, output: &mut Output) -> Result<Vec<Rc<Runnable>>, Failure> {
+        match self {
+            Source::Named(plans) => Ok(plans.clone()),
+            Source::Selected(selected) => Ok(vec![selected.plan(bytes, output)?]),
+        }
+    }
+}
+
+impl Selected {
+    fn plan(&mut self, bytes: u64, output: &mut Output) -> Result<Rc<Runnable>, Failure> {
+        let name = select::select(&self.collective, shape::ranks(&self.shape), bytes)?;
+        if let Some(known) = self.plans.get(&name) {
+            return Ok(Rc::clone(known));
+        }
+        let id = self.loaded.program.find(&name);
+        let id = id.ok_or_else(|| Failure::Machine(format!("{name} is not in the standard library")))?;
+        worlds::known_params(&[self.loaded.program.algorithm(id)], &self.params)?;
+        let made = Rc::new(one(&self.loaded, id, &self.shape, &self.params, &self.limits, output)?);
+        self.plans.insert(name, Rc::clone(&made));
+        Ok(made)
+    }
+}
+
+impl Runnable {
+    fn new(plan: VerifiedPlan) -> Runnable {
+        let convention = Convention::of(plan.plan());
+        Runnable { plan, convention }
+    }
+}
+
+/// Compiles one algorithm, or fails.
+fn one(
+    loaded: &Loaded,
+    id: AlgorithmId,
+    asked: &[u32],
+    params: &[(String, String)],
+    limits: &Limits,
+    output: &mut Output,
+) -> Result<Runnable, Failure> {
+    let algorithm = loaded.program.algorithm(id);
+    let shape = worlds::one_shape(algorithm, asked)?;
+    let request = worlds::one_root(&loaded.program, id, &shape, &worlds::given(algorithm, params)?)?;
+    match pipeline::compile(loaded, &request, limits, &mut |_| {}) {
+        Ok(compiled) => Ok(Runnable::new(compiled.plan)),
+        Err(failure) => Err(crate::compile::explain(failure, loaded, output)),
+    }
+}
+
+/// Compiles several; those that do not run on this shape are left out, and said to be.
+fn all(
+    loaded: &Loaded,
+    ids: &[AlgorithmId],
+    asked: &[u32],
+    params: &[(String, String)],
+    limits: &Limits,
+    output: &mut Output,
+) -> Result<Vec<Rc<Runnable>>, Failure> {
+    if let [id] = ids {
+        return Ok(vec![Rc::new(one(loaded, *id, asked, params, limits, output)?)]);
+    }
+    let mut plans = Vec::new();
+    for &id in ids {
+        let algorithm = loaded.program.algorithm(id);
+        let shape = match worlds::one_shape(algorithm, asked) {
+            Ok(shape) => shape,
+            Err(failure) => {
+                output.note(&format!("skipped: {}", failure.to_string().trim_start_matches("error: ")));
+                continue;
+            }
+        };
+        let request = worlds::one_root(&loaded.program, id, &shape, &worlds::given(algorithm, params)?)?;
+        match pipeline::compile(loaded, &request, limits, &mut |_| {}) {
+            Ok(compiled) => plans.push(Rc::new(Runnable::new(compiled.plan))),
+            Err(PipelineFailure::Excluded { why, .. }) => {
+                output.note(&format!("skipped: {}: {why}", algorithm.name));
+            }
+            Err(failure) => return Err(crate::compile::explain(failure, loaded, output)),
+        }
+    }
+    if plans.is_empty() {
+        return Err(Failure::usage(format!("none of the algorithms runs on {} ranks", shape::show(asked))));
+    }
+    Ok(plans)
+}
+
+/// From now on, a signal that asks this process to end stops the run at hand.
+pub(crate) fn stop_signals() -> Result<StopSignals, Failure> {
+    StopSignals::new().map_err(|error| Failure::Machine(format!("cannot handle signals: {}", plain(&error))))
+}
+
+/// An error of the runtime: what was asked makes no sense, or the machine could not do it.
+fn machine(error: &runtime::error::Error) -> Failure {
+    match error.kind {
+        Kind::Invalid => Failure::usage(error.to_string()),
+        _ => Failure::Machine(error.to_string()),
+    }
+}

@@ -1,0 +1,266 @@
+//! What `rcc check` says: text for people, JSON for programs.
+//!
+//! In: the files and their tasks. Out: lines on standard output and diagnostics on standard error, or one document. A
+//! fault that shows at many shapes is shown once, at the first, and a warning once for its place in the source.
+
+use std::time::Duration;
+
+use compiler::diagnostics::{Diagnostic, Severity};
+use compiler::source::Sources;
+use serde::Serialize;
+
+use super::{Outcome, Task, Verdict};
+use crate::failure::Failure;
+use crate::output::{Output, Paint};
+use crate::shape::{self, Shape};
+use crate::target::Chosen;
+
+/// More faults than this of one algorithm are counted only.
+const SHOWN: usize = 10;
+
+/// Text; fails if anything is wrong.
+pub(super) fn text(files: &[Chosen], tasks: &[Task<'_>], output: &mut Output) -> Result<(), Failure> {
+    let mut right = true;
+    for file in files {
+        for diagnostic in &file.loaded.diagnostics {
+            output.diagnostic(diagnostic, &file.loaded.sources);
+            right = false;
+        }
+    }
+    let width = |of: fn(&Task<'_>) -> usize| tasks.iter().map(of).max().unwrap_or(0);
+    let widths = (width(|task| name(task).len()), width(|task| collective(task).len()));
+    for task in tasks {
+        right &= line(task, widths, output)?;
+    }
+    for file in files.iter().filter(|file| file.algorithms.is_empty() && file.loaded.diagnostics.is_empty()) {
+        let collectives = file
+            .loaded
+            .program
+            .collectives()
+            .filter(|&id| file.loaded.files.contains(&file.loaded.program.collective(id).file));
+        for id in collectives {
+            let name = &file.loaded.program.collective(id).name;
+            output.line(&format!("well formed  {name}, a collective; nothing here implements it"))?;
+        }
+    }
+    if right { Ok(()) } else { Err(Failure::Wrong) }
+}
+
+/// The line of one algorithm, and what there is to say about it; whether it is right.
+fn line(task: &Task<'_>, widths: (usize, usize), output: &mut Output) -> Result<bool, Failure> {
+    let with = |verdict: Verdict| -> Vec<&Outcome> {
+        task.shapes.iter().filter(|outcome| outcome.verdict() == verdict).collect()
+    };
+    let (proved, wrong) = (with(Verdict::Proved), with(Verdict::Wrong));
+    let time = show_time(task.shapes.iter().map(|outcome| outcome.time).sum());
+    let (verdict, paint) = match (wrong.is_empty(), proved.is_empty()) {
+        (false, _) => ("WRONG ", Paint::Red),
+        (true, true) => ("NOTHING", Paint::Red),
+        (true, false) => ("proved", Paint::Green),
+    };
+    let shapes = |outcomes: &[&Outcome]| {
+        let shapes: Vec<Shape> = outcomes.iter().map(|outcome| outcome.shape.clone()).collect();
+        let flat = shapes.iter().all(|shape| shape.len() == 1);
+        format!("{}{}", if flat { "n = " } else { "" }, shape::show_all(&shapes))
+    };
+    let mut said = match (wrong.is_empty(), proved.is_empty()) {
+        (false, true) => format!("for {}", shapes(&wrong)),
+        (false, false) => format!("for {} (proved for {})", shapes(&wrong), shapes(&proved)),
+        (true, true) => "no world shape is left".to_string(),
+        (true, false) => format!("for {}", shapes(&proved)),
+    };
+    if task.every_root && !proved.is_empty() {
+        said += ", every root";
+    }
+    if !proved.is_empty() && wrong.is_empty() {
+        // Of collectives that promise no two ranks the same there is nothing to say.
+        let known: Vec<bool> = proved.iter().filter_map(|outcome| outcome.same_bits).collect();
+        said += match (known.is_empty(), known.iter().all(|&same| same)) {
+            (true, _) => "",
+            (false, true) => "; same bits on all ranks",
+            (false, false) => "; bits may differ between ranks",
+        };
+    }
+    output.line(&format!(
+        "{}  {:name_width$}  {:collective_width$}  {said}  ({time})",
+        output.paint(verdict, paint),
+        name(task),
+        collective(task),
+        name_width = widths.0,
+        collective_width = widths.1,
+    ))?;
+    skipped(task, output)?;
+
+    let faults =
+        task.shapes.iter().flat_map(|outcome| outcome.errors.iter().map(move |error| (outcome, error)));
+    said_once(faults, &task.loaded.sources, output);
+    let warnings = task.shapes.iter().flat_map(|outcome| outcome.warnings.iter().map(move |w| (outcome, w)));
+    said_once(warnings, &task.loaded.sources, output);
+    if proved.is_empty() && wrong.is_empty() {
+        let require = task.shapes.iter().find_map(|outcome| outcome.excluded.as_ref());
+        match require {
+            Some((_, diagnostic)) => output.diagnostic(diagnostic, &task.loaded.sources),
+            None => output.note(&format!("error: {} was not proved for any world shape", name(task))),
+        }
+    }
+    Ok(wrong.is_empty() && !proved.is_empty())
+}
+
+/// Shapes left out, by reason.
+fn skipped(task: &Task<'_>, output: &mut Output) -> Result<(), Failure> {
+    let excluded = task.shapes.iter().filter(|outcome| outcome.verdict() == Verdict::Excluded);
+    let excluded =
+        excluded.filter_map(|outcome| Some((&outcome.shape, outcome.excluded.as_ref()?.0.as_str())));
+    let misfits = task.skipped.iter().map(|skipped| (&skipped.shape, skipped.why.as_str()));
+    let mut reasons: Vec<(&str, Vec<Shape>)> = Vec::new();
+    for (shape, why) in excluded.chain(misfits) {
+        match reasons.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, shapes)) => shapes.push(shape.clone()),
+            None => reasons.push((why, vec![shape.clone()])),
+        }
+    }
+    for (why, shapes) in reasons {
+        output.line(&format!("        skipped {} ({}): {why}", shapes.len(), shape::show_all(&shapes)))?;
+    }
+    Ok(())
+}
+
+/// Draws each distinct diagnostic once, and says for which other shapes it came again.
+fn said_once<'a>(
+    found: impl Iterator<Item = (&'a Outcome, &'a Diagnostic)>,
+    sources: &Sources,
+    output: &mut Output,
+) {
+    let mut distinct: Vec<(&Diagnostic, Vec<Shape>)> = Vec::new();
+    for (outcome, diagnostic) in found {
+        let same = |known: &Diagnostic| {
+            known.code == diagnostic.code
+                && known.labels.first().map(|label| label.span)
+                    == diagnostic.labels.first().map(|label| label.span)
+        };
+        match distinct.iter_mut().find(|(known, _)| same(known)) {
+            Some((_, shapes)) if shapes.last() != Some(&outcome.shape) => shapes.push(outcome.shape.clone()),
+            Some(_) => {}
+            None => distinct.push((diagnostic, vec![outcome.shape.clone()])),
+        }
+    }
+    for (diagnostic, shapes) in distinct.iter().take(SHOWN) {
+        output.diagnostic(diagnostic, sources);
+        if shapes.len() > 1 && diagnostic.severity == Severity::Error {
+            let (first, rest) = (shape::show(&shapes[0]), shape::show_all(&shapes[1..]));
+            output.note(&format!("  (shown for --ranks {first}; also for {rest})\n"));
+        }
+    }
+    if distinct.len() > SHOWN {
+        output.note(&format!("  (and {} more)\n", distinct.len() - SHOWN));
+    }
+}
+
+/// JSON; fails if anything is wrong.
+pub(super) fn json(files: &[Chosen], tasks: &[Task<'_>], output: &mut Output) -> Result<(), Failure> {
+    let mut entries = Vec::new();
+    for file in files.iter().filter(|file| !file.loaded.diagnostics.is_empty()) {
+        let all = file.loaded.diagnostics.iter();
+        entries.push(Entry {
+            algorithm: None,
+            collective: None,
+            shape: None,
+            proved: Some(false),
+            diagnostics: all.map(|diagnostic| Said::new(diagnostic, &file.loaded.sources)).collect(),
+            ms: 0.0,
+        });
+    }
+    for task in tasks {
+        let all = task.shapes.iter().filter(|outcome| outcome.verdict() != Verdict::Excluded);
+        let left = all.count();
+        for outcome in &task.shapes {
+            let excluded = outcome.excluded.iter().map(|(_, diagnostic)| diagnostic);
+            let diagnostics = outcome.errors.iter().chain(&outcome.warnings);
+            let (proved, diagnostics): (_, Vec<&Diagnostic>) = match outcome.verdict() {
+                Verdict::Proved => (Some(true), diagnostics.collect()),
+                Verdict::Wrong => (Some(false), diagnostics.collect()),
+                // Skipped; but if every shape is, that is an error.
+                Verdict::Excluded => ((left == 0).then_some(false), excluded.collect()),
+            };
+            let mut said: Vec<Said> =
+                diagnostics.iter().map(|d| Said::new(d, &task.loaded.sources)).collect();
+            said.dedup();
+            entries.push(Entry {
+                algorithm: Some(name(task).to_string()),
+                collective: Some(collective(task).to_string()),
+                shape: Some(outcome.shape.clone()),
+                proved,
+                diagnostics: said,
+                ms: outcome.time.as_secs_f64() * 1e3,
+            });
+        }
+        for skipped in &task.skipped {
+            let none_left = left == 0 && task.shapes.is_empty();
+            entries.push(Entry {
+                algorithm: Some(name(task).to_string()),
+                collective: Some(collective(task).to_string()),
+                shape: Some(skipped.shape.clone()),
+                proved: none_left.then_some(false),
+                diagnostics: Vec::new(),
+                ms: 0.0,
+            });
+        }
+    }
+    output.json(&entries)?;
+    if entries.iter().any(|entry| entry.proved == Some(false)) { Err(Failure::Wrong) } else { Ok(()) }
+}
+
+/// One algorithm at one shape.
+#[derive(Serialize)]
+struct Entry {
+    algorithm: Option<String>,
+    collective: Option<String>,
+    shape: Option<Shape>,
+    /// null: skipped.
+    proved: Option<bool>,
+    diagnostics: Vec<Said>,
+    ms: f64,
+}
+
+/// A diagnostic for programs.
+#[derive(Serialize, PartialEq)]
+struct Said {
+    code: &'static str,
+    message: String,
+    file: Option<String>,
+    line: Option<u32>,
+    column: Option<u32>,
+    help: Option<String>,
+}
+
+impl Said {
+    fn new(diagnostic: &Diagnostic, sources: &Sources) -> Said {
+        let span = diagnostic.labels.first().map(|label| label.span);
+        let position = span.map(|span| sources.line_column(span));
+        Said {
+            code: diagnostic.code,
+            message: diagnostic.title.clone(),
+            file: span.map(|span| sources.file(span.file).name.clone()),
+            line: position.map(|(line, _)| line),
+            column: position.map(|(_, column)| column),
+            help: diagnostic.help.clone(),
+        }
+    }
+}
+
+fn name<'a>(task: &'a Task<'_>) -> &'a str {
+    &task.loaded.program.algorithm(task.algorithm).name
+}
+
+fn collective<'a>(task: &'a Task<'_>) -> &'a str {
+    let program = &task.loaded.program;
+    &program.collective(program.algorithm(task.algorithm).collective).name
+}
+
+fn show_time(time: Duration) -> String {
+    match time.as_secs_f64() {
+        s if s < 1e-3 => format!("{:.0} µs", s * 1e6),
+        s if s < 1.0 => format!("{:.1} ms", s * 1e3),
+        s => format!("{s:.2} s"),
+    }
+}

@@ -1,0 +1,156 @@
+//! `rcc compile`: one algorithm, one world shape, one plan.
+//!
+//! In: a target, a shape. Out: the plan as a file, a stage as text, times, or a line that says what was made.
+
+use compiler::pipeline::{self, Compiled, Failure as PipelineFailure, Loaded};
+use serde::Serialize;
+
+use crate::args::{self, Stage};
+use crate::atomic;
+use crate::emit;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::shape;
+use crate::stages::Stages;
+use crate::target::Target;
+use crate::worlds;
+
+/// Targets of later versions: naming one is no mistake of the user's spelling.
+const NOT_YET: [&str; 6] = ["cuda", "ptx", "cubin", "msccl-xml", "mscclpp-json", "goal"];
+
+/// Runs the command.
+pub(crate) fn run(args: &args::Compile, output: &mut Output) -> Result<(), Failure> {
+    let as_dot = match args.format.as_str() {
+        "plan" => false,
+        "dot" => true,
+        known if NOT_YET.contains(&known) => {
+            return Err(Failure::usage_help(
+                format!("--target {known} is not built yet"),
+                "this version writes `plan` (the default) and `dot`",
+            ));
+        }
+        other => {
+            return Err(Failure::usage_help(
+                format!("there is no target `{other}`"),
+                "this version writes `plan` (the default) and `dot`",
+            ));
+        }
+    };
+    let limits = args.choice.limits()?;
+    let mut stages = Stages::new();
+    stages.begin("load");
+    let target = Target::new(&args.target);
+    let (loaded, id) = target.load_one(args.choice.algorithm.as_deref(), &limits, output)?;
+    stages.end();
+    let algorithm = loaded.program.algorithm(id);
+    worlds::known_params(&[algorithm], &args.choice.params)?;
+    let shape = worlds::one_shape(algorithm, &args.ranks)?;
+    let given = worlds::given(algorithm, &args.choice.params)?;
+    let request = worlds::one_root(&loaded.program, id, &shape, &given)?;
+
+    if args.emit == Some(Stage::Ast) {
+        return output.text(&emit::ast(&loaded, id));
+    }
+    let compiled = pipeline::compile(&loaded, &request, &limits, &mut |stage| stages.begin(stage.name()));
+    stages.end();
+    let compiled = compiled.map_err(|failure| explain(failure, &loaded, output))?;
+    for warning in &compiled.proved.warnings {
+        output.diagnostic(warning, &loaded.sources);
+    }
+
+    match args.emit {
+        Some(Stage::Trace) => output.text(&emit::trace(&compiled.proved.trace, &loaded.sources))?,
+        Some(Stage::Graph) => output.text(&emit::graph(&compiled.proved.trace, &compiled.proved.graph))?,
+        Some(Stage::Plan) => output.text(&plan::display::show(compiled.plan.plan()).to_string())?,
+        Some(Stage::Ast) | None => {}
+    }
+    if as_dot {
+        let text = emit::dot(&compiled.proved.trace);
+        match &args.output {
+            Some(path) => atomic::write(path, text.as_bytes())?,
+            None => output.text(&text)?,
+        }
+    } else if let Some(path) = &args.output {
+        stages.begin("write");
+        atomic::write(path, &compiled.plan.plan().to_bytes())?;
+        stages.end();
+    }
+    if args.json {
+        output.json(&Summary::new(&compiled, &stages))?;
+    } else if args.emit.is_none() && (!as_dot || args.output.is_some()) {
+        output.line(&summary(&compiled))?;
+        if let Some(path) = &args.output {
+            output.line(&format!("written to {}", path.display()))?;
+        }
+    }
+    if args.timings && !args.json {
+        output.line("")?;
+        output.text(&stages.table())?;
+    }
+    Ok(())
+}
+
+/// Prints why there is no plan.
+pub(crate) fn explain(failure: PipelineFailure, loaded: &Loaded, output: &mut Output) -> Failure {
+    let diagnostics = match failure {
+        PipelineFailure::Excluded { diagnostic, .. } => vec![*diagnostic],
+        PipelineFailure::Wrong(diagnostics) => diagnostics,
+    };
+    for diagnostic in &diagnostics {
+        output.diagnostic(diagnostic, &loaded.sources);
+    }
+    Failure::Wrong
+}
+
+/// What was made, in one line.
+fn summary(compiled: &Compiled) -> String {
+    let plan = compiled.plan.plan();
+    let header = &plan.header;
+    let params: String = header.params.iter().map(|(name, value)| format!(", {name} = {value}")).collect();
+    format!(
+        "{} implements {} on {} ranks{params}: proved; {} moves, {} steps in {} blocks, k_min = {}",
+        header.algorithm,
+        header.collective,
+        shape::show(&header.shape),
+        compiled.proved.trace.moves.len(),
+        plan.steps.len(),
+        plan.blocks.len(),
+        header.k_min,
+    )
+}
+
+/// The same for programs.
+#[derive(Serialize)]
+struct Summary {
+    algorithm: String,
+    ranks: u32,
+    moves: usize,
+    steps: usize,
+    blocks: usize,
+    stages: Vec<StageTime>,
+    total_ms: f64,
+    peak_rss_mb: f64,
+}
+
+#[derive(Serialize)]
+struct StageTime {
+    name: &'static str,
+    ms: f64,
+}
+
+impl Summary {
+    fn new(compiled: &Compiled, stages: &Stages) -> Summary {
+        let plan = compiled.plan.plan();
+        let ms = |time: std::time::Duration| time.as_secs_f64() * 1e3;
+        Summary {
+            algorithm: plan.header.algorithm.clone(),
+            ranks: plan.header.ranks,
+            moves: compiled.proved.trace.moves.len(),
+            steps: plan.steps.len(),
+            blocks: plan.blocks.len(),
+            stages: stages.done().iter().map(|s| StageTime { name: s.name, ms: ms(s.time) }).collect(),
+            total_ms: ms(stages.total()),
+            peak_rss_mb: stages.peak() as f64 / f64::from(1 << 20),
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Counts of plans small enough to count by hand, and bounds against the formulas of the literature.
+
+use plan::builder::{PlanBuilder, get, local, put};
+use plan::collective::{BlockRef, Clause, Promise};
+use plan::dtype::Dtype;
+use plan::ids::{BufferId, RankId};
+use plan::plan::Role;
+
+use super::{Bound, Cost, RankCost, Traffic, bound, cost};
+
+/// Rank 0 sends to ranks 1, 2, 3 one after another.
+fn fan_out() -> plan::plan::Plan {
+    let mut p = PlanBuilder::new("fan", "broadcast", &[4]);
+    let input = p.buffer("input", Role::Send, 1);
+    let output = p.buffer("output", Role::Recv, 1);
+    let blocks: Vec<_> = (0..4).map(|rank| p.block(rank)).collect();
+    for to in 1..4 {
+        let channel = p.channel(blocks[0], &[blocks[to]]);
+        p.step(blocks[0], &[local(input, 0)], &[put(channel)]);
+        p.step(blocks[to], &[get(channel)], &[local(output, 0)]);
+    }
+    p.finish().unwrap().plan
+}
+
+#[test]
+fn one_port_serialises_what_one_rank_sends() {
+    let counted = cost(&fan_out(), 100, Dtype::F32).unwrap();
+    let once = Traffic { messages: 1, bytes: 400 };
+    let root =
+        RankCost { steps: 3, sent: Traffic { messages: 3, bytes: 1200 }, received: Traffic::default() };
+    let leaf = RankCost { steps: 1, sent: Traffic::default(), received: once };
+    let links = [((0, 1), once), ((0, 2), once), ((0, 3), once)].into();
+    assert_eq!(counted, Cost { ranks: vec![root, leaf, leaf, leaf], links, tokens: 0, chain: 4, rounds: 3 });
+}
+
+#[test]
+fn a_multicast_takes_one_round_and_a_relay_two() {
+    let mut p = PlanBuilder::new("multi", "broadcast", &[3]);
+    let input = p.buffer("input", Role::Send, 1);
+    let output = p.buffer("output", Role::Recv, 1);
+    let blocks: Vec<_> = (0..3).map(|rank| p.block(rank)).collect();
+    let channel = p.channel(blocks[0], &[blocks[1], blocks[2]]);
+    p.step(blocks[0], &[local(input, 0)], &[put(channel)]);
+    p.step(blocks[1], &[get(channel)], &[local(output, 0)]);
+    p.step(blocks[2], &[get(channel)], &[local(output, 0)]);
+    let counted = cost(&p.finish().unwrap().plan, 1, Dtype::F64).unwrap();
+    assert_eq!((counted.rounds, counted.chain), (1, 2));
+
+    let mut p = PlanBuilder::new("relay", "broadcast", &[3]);
+    let input = p.buffer("input", Role::Send, 1);
+    let output = p.buffer("output", Role::Recv, 1);
+    let blocks: Vec<_> = (0..3).map(|rank| p.block(rank)).collect();
+    let (first, second) = (p.channel(blocks[0], &[blocks[1]]), p.channel(blocks[1], &[blocks[2]]));
+    p.step(blocks[0], &[local(input, 0)], &[put(first)]);
+    p.step(blocks[1], &[get(first)], &[local(output, 0), put(second)]);
+    p.step(blocks[2], &[get(second)], &[local(output, 0)]);
+    let counted = cost(&p.finish().unwrap().plan, 1, Dtype::F64).unwrap();
+    assert_eq!((counted.rounds, counted.chain), (2, 3));
+}
+
+#[test]
+fn bytes_follow_the_piece_through_scratch_and_messages() {
+    // Three cells of a block of 10: 3, 3 and 4 elements. Cell 2 is kept in scratch cell 0 and sent from there.
+    let mut p = PlanBuilder::new("pieces", "custom", &[2]);
+    p.header().cells = 3;
+    let input = p.buffer("input", Role::Send, 1);
+    let output = p.buffer("output", Role::Recv, 1);
+    let scratch = p.scratch(1);
+    let blocks: Vec<_> = (0..2).map(|rank| p.block(rank)).collect();
+    let channel = p.channel(blocks[0], &[blocks[1]]);
+    p.step(blocks[0], &[local(input, 2)], &[local(scratch, 0)]);
+    p.step(blocks[0], &[local(scratch, 0)], &[put(channel)]);
+    p.step(blocks[1], &[get(channel)], &[local(output, 2)]);
+    p.step(blocks[0], &[local(input, 0)], &[put(channel)]).width(2);
+    p.step(blocks[1], &[get(channel)], &[local(output, 0)]).width(2);
+    let counted = cost(&p.finish().unwrap().plan, 10, Dtype::U8).unwrap();
+    assert_eq!(counted.links[&(0, 1)], Traffic { messages: 2, bytes: 4 + 3 + 3 });
+}
+
+/// (rank, block) of a place, and of each operand that it must hold.
+type Promised = ((u32, u32), Vec<(u32, u32)>);
+
+/// A promise of receive buffers over send buffers.
+fn promise(clauses: &[Promised]) -> Promise {
+    let block = |buffer, (rank, block)| BlockRef { buffer: BufferId(buffer), rank: RankId(rank), block };
+    let mut promise = Promise::default();
+    for (place, operands) in clauses {
+        let list: Vec<BlockRef> = operands.iter().map(|&operand| block(0, operand)).collect();
+        let known = promise.lists.iter().position(|known| *known == list);
+        let list = known.unwrap_or_else(|| {
+            promise.lists.push(list);
+            promise.lists.len() - 1
+        });
+        promise.clauses.push(Clause { place: block(1, *place), list: list as u32 });
+    }
+    promise
+}
+
+#[test]
+fn the_least_is_what_the_literature_says() {
+    for n in 1..=9u32 {
+        let f = f64::from(n);
+        let all = || (0..n).map(|s| (s, 0)).collect::<Vec<_>>();
+        let log = if n == 1 { 0 } else { (n - 1).ilog2() + 1 };
+        let some = if n > 1 { 1.0 } else { 0.0 };
+        let pairs = || (0..n).flat_map(|r| (0..n).map(move |s| (r, s)));
+
+        let allreduce = bound(&promise(&(0..n).map(|r| ((r, 0), all())).collect::<Vec<_>>()), n);
+        let each = 2.0 * (f - 1.0) / f;
+        assert!((allreduce.sent - each.max(some)).abs() < 1e-9, "{n}: {allreduce:?}");
+        assert!((allreduce.total - 2.0 * (f - 1.0)).abs() < 1e-9 && allreduce.rounds == log);
+
+        let allgather: Vec<_> = pairs().map(|(r, s)| ((r, s), vec![(s, 0)])).collect();
+        let wanted = Bound { sent: some, received: f - 1.0, total: f * (f - 1.0), rounds: log };
+        assert_eq!(bound(&promise(&allgather), n), wanted);
+
+        let reducescatter: Vec<_> = (0..n).map(|r| ((r, 0), (0..n).map(|s| (s, r)).collect())).collect();
+        let wanted = Bound { sent: f - 1.0, received: some, total: f * (f - 1.0), rounds: log };
+        assert_eq!(bound(&promise(&reducescatter), n), wanted);
+
+        let alltoall: Vec<_> = pairs().map(|(r, s)| ((r, s), vec![(s, r)])).collect();
+        let wanted = Bound { sent: f - 1.0, received: f - 1.0, total: f * (f - 1.0), rounds: log };
+        assert_eq!(bound(&promise(&alltoall), n), wanted);
+
+        let broadcast: Vec<_> = (0..n).map(|r| ((r, 0), vec![(0, 0)])).collect();
+        let wanted = Bound { sent: some, received: some, total: f - 1.0, rounds: log };
+        assert_eq!(bound(&promise(&broadcast), n), wanted);
+
+        let reduce = [((0, 0), all())];
+        let wanted = Bound { sent: some, received: some, total: f - 1.0, rounds: log };
+        assert_eq!(bound(&promise(&reduce), n), wanted);
+    }
+    let barrier = Promise { synchronised: true, ..Promise::default() };
+    assert_eq!(bound(&barrier, 9), Bound { rounds: 4, ..Bound::default() });
+}
+
+#[test]
+fn parts_that_share_a_block_are_not_counted_apart() {
+    // Rank 1 is promised a + c and b + c; rank 0 can send just the two sums.
+    let clauses = [((1, 0), vec![(0, 0), (0, 2)]), ((1, 1), vec![(0, 1), (0, 2)])];
+    let found = bound(&promise(&clauses), 2);
+    assert!(found.sent <= 2.0 && found.sent >= 1.0, "{found:?}");
+}

@@ -1,0 +1,130 @@
+//! Where text goes: results to standard output, everything else to standard error, decoration to terminals only.
+//!
+//! In: text. Out: bytes. The environment is read here, once (terminal or not, its width, `NO_COLOR`, the locale's
+//! character set); everyone else is handed an [`Output`].
+
+use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
+
+use compiler::diagnostics::Diagnostic;
+use compiler::diagnostics::render::{Style, render};
+use compiler::source::Sources;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::failure::Failure;
+
+/// Standard output and standard error as this process found them.
+pub(crate) struct Output {
+    stdout: BufWriter<StdoutLock<'static>>,
+    /// How diagnostics look.
+    style: Style,
+    /// Whether results may be coloured.
+    color: bool,
+    /// Whether standard error is a terminal: progress is shown.
+    interactive: bool,
+}
+
+/// A colour of the terminal's own palette.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Paint {
+    /// Right.
+    Green,
+    /// Wrong.
+    Red,
+    /// To be noticed.
+    Bold,
+    /// Of less weight.
+    Dim,
+}
+
+impl Output {
+    /// Looks at the environment.
+    pub(crate) fn new() -> Output {
+        let terminal = io::stderr().is_terminal();
+        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let plain = variable("NO_COLOR").is_some() || variable("TERM").as_deref() == Some("dumb");
+        // Only the character set of the locale says whether lines can be drawn; a pipe or a file is UTF-8.
+        let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(variable).unwrap_or_default();
+        let utf8 = locale.to_ascii_lowercase().replace('-', "").contains("utf8");
+        let width = if terminal { terminal_width() } else { None };
+        Output {
+            stdout: BufWriter::new(io::stdout().lock()),
+            style: Style {
+                color: terminal && !plain,
+                width: width.unwrap_or(80).clamp(40, 120),
+                unicode: !terminal || utf8,
+            },
+            color: io::stdout().is_terminal() && !plain,
+            interactive: terminal && variable("TERM").as_deref() != Some("dumb"),
+        }
+    }
+
+    /// Writes a result.
+    pub(crate) fn text(&mut self, text: &str) -> Result<(), Failure> {
+        self.stdout.write_all(text.as_bytes()).map_err(|error| write_failure(&error))
+    }
+
+    /// Writes a result and ends the line.
+    pub(crate) fn line(&mut self, text: &str) -> Result<(), Failure> {
+        self.text(text)?;
+        self.text("\n")
+    }
+
+    /// Writes the one JSON document of this command.
+    pub(crate) fn json(&mut self, value: &impl serde::Serialize) -> Result<(), Failure> {
+        let text = serde_json::to_string_pretty(value)
+            .map_err(|error| Failure::Machine(format!("cannot write the result as JSON: {error}")))?;
+        self.line(&text)
+    }
+
+    /// Hands everything written so far to the system.
+    pub(crate) fn flush(&mut self) -> Result<(), Failure> {
+        self.stdout.flush().map_err(|error| write_failure(&error))
+    }
+
+    /// Says something that is not a result. If standard error is closed, there is nobody to tell.
+    pub(crate) fn note(&mut self, text: &str) {
+        // What was found so far comes before what is said about it where both go to one terminal.
+        let _ = self.stdout.flush();
+        let _ = writeln!(io::stderr(), "{text}");
+    }
+
+    /// Draws diagnostics.
+    pub(crate) fn diagnostic(&mut self, diagnostic: &Diagnostic, sources: &Sources) {
+        let _ = self.stdout.flush();
+        let _ = writeln!(io::stderr(), "{}", render(diagnostic, sources, self.style));
+    }
+
+    /// Colours a result.
+    pub(crate) fn paint(&self, text: &str, paint: Paint) -> String {
+        let code = match paint {
+            Paint::Green => "32",
+            Paint::Red => "31;1",
+            Paint::Bold => "1",
+            Paint::Dim => "2",
+        };
+        if self.color { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_string() }
+    }
+
+    /// A bar of `total` pieces of work on standard error; invisible unless that is a terminal.
+    pub(crate) fn progress(&self, total: u64, doing: &'static str) -> ProgressBar {
+        let target =
+            if self.interactive { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(Some(total), target);
+        if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} ({eta})") {
+            bar.set_style(style);
+        }
+        bar.set_message(doing);
+        bar
+    }
+}
+
+fn write_failure(error: &io::Error) -> Failure {
+    match error.kind() {
+        io::ErrorKind::BrokenPipe => Failure::OutputClosed,
+        _ => Failure::Machine(format!("cannot write to standard output: {}", crate::failure::plain(error))),
+    }
+}
+
+fn terminal_width() -> Option<usize> {
+    terminal_size::terminal_size_of(io::stderr()).map(|(columns, _)| columns.0 as usize)
+}

@@ -1,0 +1,137 @@
+//! `rcc run`: one call on this machine, every result compared with the truth.
+//!
+//! In: a target, a size, the options of a call. Out: what ran, and for each form its time, bandwidths and wrong elements.
+
+use runtime::job::Report;
+
+use crate::args;
+use crate::call::{Row, Runnable, Source, stop_signals};
+use crate::failure::Failure;
+use crate::output::{Output, Paint};
+use crate::shape;
+use crate::size;
+
+/// Runs the command.
+pub(crate) fn run(args: &args::Run, output: &mut Output) -> Result<(), Failure> {
+    let call = &args.call;
+    let targets: Vec<_> = args.target.iter().cloned().collect();
+    let mut source = call.source(&targets, false, output)?;
+    let plans = source.plans(args.bytes, output)?;
+    let stop = stop_signals()?;
+    let mut rows = Vec::new();
+    for runnable in &plans {
+        let count = match args.count {
+            Some(count) => count,
+            None => count(runnable, args, output),
+        };
+        let mut first = true;
+        for in_place in call.forms(&runnable.plan)? {
+            let (row, report) = call.measure(runnable, count, in_place, &stop)?;
+            if !call.json {
+                if std::mem::take(&mut first) {
+                    head(runnable, &row, args, &report, matches!(source, Source::Selected(_)), output)?;
+                }
+                line(&row, &report, output)?;
+                output.flush()?;
+            }
+            rows.push(row);
+        }
+    }
+    if call.json {
+        output.json(&rows)?;
+    }
+    if rows.iter().any(|row| row.wrong > 0) { Err(Failure::Wrong) } else { Ok(()) }
+}
+
+/// The elements of a block, and a note if that is less than was asked for.
+fn count(runnable: &Runnable, args: &args::Run, output: &mut Output) -> u64 {
+    let (convention, dtype) = (runnable.convention, args.call.dtype);
+    let count = convention.count(args.bytes, dtype);
+    let bytes = convention.bytes(count, dtype).unwrap_or(0);
+    if bytes != args.bytes && convention.grain(dtype) > 0 {
+        let grain = convention.grain(dtype);
+        output.note(&format!(
+            "note: {} is rounded down to {bytes} bytes, a multiple of {grain}",
+            size::show(args.bytes)
+        ));
+    }
+    count
+}
+
+/// What runs.
+fn head(
+    runnable: &Runnable,
+    row: &Row,
+    args: &args::Run,
+    report: &Report,
+    selected: bool,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    let plan = runnable.plan.plan();
+    let header = &plan.header;
+    let params: String = header.params.iter().map(|(name, value)| format!("  {name} = {value}")).collect();
+    let selected = if selected { ", selected for this size" } else { "" };
+    let name = output.paint(&header.algorithm, Paint::Bold);
+    output.line(&format!("{name} ({}{selected}){params}", header.collective))?;
+    let shape =
+        if header.shape.len() > 1 { format!(" as {}", shape::show(&header.shape)) } else { String::new() };
+    output.line(&format!("  ranks  {}{shape}, processes of this machine", header.ranks))?;
+    let call = &args.call;
+    output.line(&format!(
+        "  data   {} ({} bytes): {} x {} per block, {}, random from seed {}",
+        size::show(row.bytes),
+        row.bytes,
+        row.count,
+        call.dtype,
+        call.op,
+        call.seed
+    ))?;
+    let hash = plan.content_hash().to_string();
+    output.line(&format!(
+        "  plan   {}: {} steps in {} blocks, proved for {}",
+        &hash[..12],
+        plan.steps.len(),
+        plan.blocks.len(),
+        proof(header.proof)
+    ))?;
+    output.line(&format!(
+        "  slots  {} of {} per channel (the plan needs {})",
+        report.geometry.slots,
+        size::show(report.geometry.slot_bytes.into()),
+        header.k_min
+    ))?;
+    output.line(&format!(
+        "  calls  {} measured after {}; mean of the slowest rank's times",
+        call.iterations, call.warmup
+    ))?;
+    output.line("")?;
+    let titles =
+        format!("  {:<13}{:>12}{:>16}{:>16}{:>10}", "", "time (µs)", "algbw (GB/s)", "busbw (GB/s)", "wrong");
+    output.line(&output.paint(&titles, Paint::Dim))
+}
+
+fn line(row: &Row, report: &Report, output: &mut Output) -> Result<(), Failure> {
+    let form = if row.in_place { "in place" } else { "out of place" };
+    let wrong = format!("{:>10}", row.wrong);
+    let wrong = output.paint(&wrong, if row.wrong == 0 { Paint::Green } else { Paint::Red });
+    output.line(&format!(
+        "  {form:<13}{:>12.2}{:>16.3}{:>16.3}{wrong}   of {} elements compared",
+        row.time_us, row.algbw_gbps, row.busbw_gbps, report.checked
+    ))?;
+    if let Some(first) = &report.first_wrong {
+        output.line(&format!(
+            "  first wrong: rank {}, {}[{}], element {}: got {}, expected {}",
+            first.rank, first.buffer, first.block, first.index, first.got, first.expected
+        ))?;
+    }
+    Ok(())
+}
+
+/// What was proved of a plan.
+pub(crate) fn proof(status: plan::plan::ProofStatus) -> &'static str {
+    match status {
+        plan::plan::ProofStatus::AllRanks => "all ranks",
+        plan::plan::ProofStatus::BySymmetry => "one rank of each symmetric kind",
+        plan::plan::ProofStatus::None => "no rank",
+    }
+}

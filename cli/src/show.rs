@@ -1,0 +1,37 @@
+//! `rcc show`: a plan as text, with the source lines beside the steps.
+//!
+//! In: a plan's file. Out: the whole of it, or its head and the ranks that were asked for.
+
+use crate::args;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::target;
+
+/// Runs the command.
+pub(crate) fn run(args: &args::Show, output: &mut Output) -> Result<(), Failure> {
+    let plan = target::read_plan(&args.plan, output)?;
+    let ranks = plan.plan().header.ranks;
+    if let Some(rank) = args.only.iter().find(|&&rank| rank >= ranks) {
+        return Err(Failure::usage(format!(
+            "there is no rank {rank}: the plan is for ranks 0 to {}",
+            ranks - 1
+        )));
+    }
+    let text = plan::display::show(plan.plan()).to_string();
+    if args.only.is_empty() {
+        return output.text(&text);
+    }
+    // What stands before the first rank is about the whole plan.
+    let mut shown = true;
+    for line in text.lines() {
+        if let Some(rank) =
+            line.strip_prefix("rank ").and_then(|rest| rest.split(' ').next()?.parse::<u32>().ok())
+        {
+            shown = args.only.contains(&rank);
+        }
+        if shown {
+            output.line(line)?;
+        }
+    }
+    Ok(())
+}

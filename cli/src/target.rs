@@ -1,0 +1,211 @@
+//! What a command works on: a source file, a plan, or standard algorithms by name.
+//!
+//! In: an argument. Out: parsed and checked sources with the algorithms that were meant, or a verified plan. A
+//! name that begins with `std` is one of the standard library (`./std` is a file of that name); a file that ends in `.plan` is a plan.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use compiler::check::checked::AlgorithmId;
+use compiler::limits::Limits;
+use compiler::pipeline::{self, Loaded};
+use plan::file::LoadLimits;
+use plan::plan::Plan;
+use plan::verify::VerifiedPlan;
+
+use crate::failure::Failure;
+use crate::output::Output;
+
+/// More than this is not read at all, whatever `--limit` says.
+const MOST_BYTES: u64 = 256 << 20;
+
+/// What an argument names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// Standard algorithms: `std`, `std::allreduce`, `std::allreduce::ring`.
+    Standard(String),
+    /// A plan.
+    Plan(PathBuf),
+    /// A source file.
+    Source(PathBuf),
+}
+
+/// Sources and the algorithms in them that were meant, in the order of the program.
+pub(crate) struct Chosen {
+    /// Everything.
+    pub(crate) loaded: Loaded,
+    /// What was meant.
+    pub(crate) algorithms: Vec<AlgorithmId>,
+}
+
+impl Target {
+    /// Tells what an argument names.
+    pub(crate) fn new(argument: &Path) -> Target {
+        let text = argument.to_string_lossy();
+        if text == "std" || text.starts_with("std::") {
+            Target::Standard(text.into_owned())
+        } else if argument.extension().is_some_and(|ending| ending == "plan") {
+            Target::Plan(argument.to_path_buf())
+        } else {
+            Target::Source(argument.to_path_buf())
+        }
+    }
+
+    /// The target as the user named it.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Target::Standard(name) => name.clone(),
+            Target::Plan(path) | Target::Source(path) => path.display().to_string(),
+        }
+    }
+
+    /// Reads, parses and checks; diagnostics are left in [`Chosen::loaded`]. The algorithms are all of the file, or
+    /// those that the name and `--algorithm` leave.
+    pub(crate) fn load(&self, algorithm: Option<&str>, limits: &Limits) -> Result<Chosen, Failure> {
+        match self {
+            Target::Plan(path) => Err(Failure::usage_help(
+                format!("{} is a plan, not a source file", path.display()),
+                "`rcc show`, `rcc run`, `rcc bench` and `rcc explain` take plans",
+            )),
+            Target::Standard(name) => {
+                let loaded = pipeline::load(&[], limits);
+                let algorithms = standard(&loaded, name)?;
+                choose(loaded, algorithms, algorithm, name)
+            }
+            Target::Source(path) => {
+                let bytes = read(path)?;
+                let name = path.display().to_string();
+                let loaded = pipeline::load(&[(name.clone(), bytes)], limits);
+                let here = |id: &AlgorithmId| loaded.files.contains(&loaded.program.algorithm(*id).file);
+                let algorithms = loaded.program.algorithms().filter(here).collect();
+                if !loaded.diagnostics.is_empty() {
+                    // What is missing may be missing because of an error.
+                    return Ok(Chosen { loaded, algorithms });
+                }
+                choose(loaded, algorithms, algorithm, &name)
+            }
+        }
+    }
+
+    /// The one algorithm that was meant.
+    pub(crate) fn load_one(
+        &self,
+        algorithm: Option<&str>,
+        limits: &Limits,
+        output: &mut Output,
+    ) -> Result<(Loaded, AlgorithmId), Failure> {
+        let Chosen { loaded, algorithms } = self.load(algorithm, limits)?;
+        report(&loaded, output)?;
+        match algorithms[..] {
+            [one] => Ok((loaded, one)),
+            [] => Err(Failure::usage(format!("{} has no algorithm", self.name()))),
+            _ => {
+                let names = names(&loaded, &algorithms);
+                let help = match self {
+                    Target::Standard(_) => format!("name one of them: {names}"),
+                    _ => format!("choose one with --algorithm: {names}"),
+                };
+                Err(Failure::usage_help(format!("{} has {} algorithms", self.name(), algorithms.len()), help))
+            }
+        }
+    }
+}
+
+/// Prints what `load` found wrong, and fails if that is anything.
+pub(crate) fn report(loaded: &Loaded, output: &mut Output) -> Result<(), Failure> {
+    for diagnostic in &loaded.diagnostics {
+        output.diagnostic(diagnostic, &loaded.sources);
+    }
+    if loaded.diagnostics.is_empty() { Ok(()) } else { Err(Failure::Wrong) }
+}
+
+/// Reads a file, however it may be spoilt.
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    let failure = |error: std::io::Error| Failure::file("read", path, &error);
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(failure)?;
+    file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(failure)?;
+    if bytes.len() as u64 > MOST_BYTES {
+        return Err(Failure::usage(format!(
+            "{} is larger than {}",
+            path.display(),
+            crate::size::show(MOST_BYTES)
+        )));
+    }
+    Ok(bytes)
+}
+
+/// Reads a plan and proves it anew; what a plan says of itself is not believed.
+pub(crate) fn read_plan(path: &Path, output: &mut Output) -> Result<VerifiedPlan, Failure> {
+    let bytes = read(path)?;
+    let plan = Plan::from_bytes(&bytes, &LoadLimits::default()).map_err(|error| {
+        output.note(&format!("error: cannot read the plan {}: {error}", path.display()));
+        Failure::Wrong
+    })?;
+    plan::verify::verify(plan, &plan::verify::Limits::default()).map_err(|violations| {
+        output.note(&format!("error: the plan {} is refused", path.display()));
+        for violation in &violations {
+            output.note(&format!("\n{violation}"));
+        }
+        Failure::Wrong
+    })
+}
+
+/// The standard algorithms that a name covers.
+fn standard(loaded: &Loaded, name: &str) -> Result<Vec<AlgorithmId>, Failure> {
+    let of = |id: AlgorithmId| loaded.program.algorithm(id).name.as_str();
+    let covered = |id: &AlgorithmId| {
+        let rest = of(*id).strip_prefix(name);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+    };
+    let found: Vec<AlgorithmId> = loaded.program.algorithms().filter(covered).collect();
+    if found.is_empty() {
+        let all: Vec<&str> =
+            loaded.program.algorithms().map(of).filter(|name| name.starts_with("std::")).collect();
+        let help = nearest(name, &all).map(|near| format!("did you mean `{near}`?"));
+        let help = help.unwrap_or_else(|| format!("there are {}", all.join(", ")));
+        return Err(Failure::usage_help(format!("there is no standard algorithm `{name}`"), help));
+    }
+    Ok(found)
+}
+
+/// Leaves the algorithm that `--algorithm` names.
+fn choose(
+    loaded: Loaded,
+    algorithms: Vec<AlgorithmId>,
+    wanted: Option<&str>,
+    target: &str,
+) -> Result<Chosen, Failure> {
+    let Some(wanted) = wanted else { return Ok(Chosen { loaded, algorithms }) };
+    let named = |id: &AlgorithmId| {
+        let name = &loaded.program.algorithm(*id).name;
+        name == wanted || name.rsplit("::").next() == Some(wanted)
+    };
+    let found: Vec<AlgorithmId> = algorithms.iter().copied().filter(named).collect();
+    if found.is_empty() {
+        let help = match algorithms.len() {
+            0 => "it has none".to_string(),
+            _ => format!("it has {}", names(&loaded, &algorithms)),
+        };
+        return Err(Failure::usage_help(format!("{target} has no algorithm `{wanted}`"), help));
+    }
+    Ok(Chosen { loaded, algorithms: found })
+}
+
+fn names(loaded: &Loaded, algorithms: &[AlgorithmId]) -> String {
+    let names = algorithms.iter().map(|&id| loaded.program.algorithm(id).name.as_str());
+    names.collect::<Vec<_>>().join(", ")
+}
+
+/// The known name most like a given one, if one is like it.
+pub(crate) fn nearest<'a>(given: &str, known: &[&'a str]) -> Option<&'a str> {
+    let tail = |name: &'a str| name.rsplit("::").next().unwrap_or(name);
+    let given_tail = given.rsplit("::").next().unwrap_or(given);
+    let distance = |name: &'a str| {
+        let whole = strsim::osa_distance(name, given);
+        whole.min(strsim::osa_distance(tail(name), given_tail) + 1)
+    };
+    let near = known.iter().copied().min_by_key(|name| distance(name))?;
+    (distance(near) * 3 <= given.len().max(3)).then_some(near)
+}

@@ -1,0 +1,93 @@
+//! Bad usage ends with 2 and says what would be right.
+
+#![allow(clippy::disallowed_methods, reason = "tests write files and time what they run")]
+
+mod common;
+
+use common::{RING, command, file, finish, folder, rcc};
+
+#[test]
+fn nothing_and_help() {
+    rcc(&[]).ends(2).says("Usage");
+    rcc(&["--help"]).ends(0).shows("check").shows("Exit status");
+    rcc(&["--version"]).ends(0).shows("rcc 0");
+    for name in ["check", "compile", "show", "run", "bench", "explain", "fmt"] {
+        rcc(&[name, "--help"]).ends(0).shows("Usage");
+    }
+}
+
+#[test]
+fn misspelt_commands_and_options_get_a_hint() {
+    rcc(&["chekc", "x.coll"]).ends(2).says("check");
+    rcc(&["check", "x.coll", "--rank", "4"]).ends(2).says("--ranks");
+}
+
+#[test]
+fn values_that_make_no_sense() {
+    let folder = folder();
+    let ring = file(&folder, "ring.coll", RING);
+    for (arguments, hint) in [
+        (vec!["check", &ring, "--ranks", "0"], "at least one rank"),
+        (vec!["check", &ring, "--ranks", "8..2"], "8 is more than 2"),
+        (vec!["check", &ring, "--ranks", "1..4000000000"], "too large"),
+        (vec!["check", &ring, "--ranks", "eight"], "shapes look like"),
+        (vec!["check", &ring, "--limit", "speed=1"], "moves, turns, places"),
+        (vec!["check", &ring, "--limit", "nesting=5000"], "at most 500"),
+        (vec!["check", &ring, "--param", "k"], "NAME=VALUE"),
+        (vec!["check", &ring, "--param", "k=1"], "has no parameter `k`"),
+        (vec!["check", &ring, "--algorithm", "rong"], "it has ring"),
+        (vec!["compile", &ring], "--ranks"),
+        (vec!["compile", &ring, "--ranks", "2..4"], "one is wanted"),
+        (vec!["compile", &ring, "--ranks", "4", "--target", "cuda"], "not built yet"),
+        (vec!["compile", &ring, "--ranks", "4", "--target", "pdf"], "no target `pdf`"),
+        (vec!["run", &ring, "-n", "0"], "at least one rank"),
+        (vec!["run", &ring, "--bytes", "1.5M"], "not a unit"),
+        (vec!["run", &ring, "--dtype", "f23"], "f32"),
+        (vec!["run", &ring, "--op", "plus"], "sum"),
+        (vec!["run", &ring, "--device", "tpu"], "cpu and cuda:0"),
+        (vec!["run", &ring, "--timeout", "0"], "seconds"),
+        (vec!["run", &ring, "--in-place", "--out-of-place"], "cannot be used with"),
+        (vec!["run", "--collective", "alreduce"], "did you mean `allreduce`?"),
+        (vec!["run"], "required"),
+        (vec!["bench", &ring, "-b", "1M", "-e", "8"], "more than the last"),
+        (vec!["bench", &ring, "-f", "1"], "2.."),
+        (vec!["explain", "coll::promis"], "did you mean `coll::promise`?"),
+        (vec!["run", "std::allreduce::rong"], "did you mean `std::allreduce::ring`?"),
+        (vec!["run", "std::allreduce"], "name one of them"),
+        (vec!["show", &ring], "not a plan"),
+    ] {
+        let status = if arguments[0] == "show" { 1 } else { 2 };
+        rcc(&arguments).ends(status).says(hint);
+    }
+}
+
+#[test]
+fn several_algorithms_are_listed() {
+    let folder = folder();
+    let two =
+        file(&folder, "two.coll", format!("{RING}\n{}", RING.replace("algorithm ring", "algorithm other")));
+    rcc(&["compile", &two, "--ranks", "4"]).ends(2).says("--algorithm").says("ring, other");
+    rcc(&["compile", &two, "--ranks", "4", "--algorithm", "other"])
+        .ends(0)
+        .shows("other implements allreduce");
+}
+
+#[test]
+fn no_device_is_the_machines_fault() {
+    rcc(&["run", "std::allreduce::ring", "--device", "cuda:0"]).ends(3).says("no device cuda:0");
+}
+
+#[test]
+fn under_a_launcher_a_world_of_its_own_must_be_asked_for() {
+    for (name, value) in [("OMPI_COMM_WORLD_RANK", "1"), ("PMI_RANK", "0"), ("SLURM_PROCID", "3")] {
+        let mut ranked = command(&["run", "std::allreduce::ring", "--bytes", "8"]);
+        ranked.env(name, value);
+        finish(ranked).ends(2).says(name).says("-n");
+    }
+    let mut torchrun = command(&["bench", "std::allreduce::ring"]);
+    torchrun.env("RANK", "0").env("WORLD_SIZE", "2");
+    finish(torchrun).ends(2).says("RANK");
+    let mut asked = command(&["run", "std::allreduce::ring", "-n", "2", "--bytes", "8", "--iterations", "1"]);
+    asked.env("PMI_RANK", "0");
+    finish(asked).ends(0);
+}
