@@ -3,6 +3,8 @@
 //! In: a number of ranks. Out: seconds for a ring allreduce in place and out of place (ranks × 4 (ranks − 1) steps of
 //! one cell), and for an exchange in steps as wide as the ring is long.
 
+#![allow(clippy::disallowed_methods, reason = "measuring time is what this is for")]
+
 use std::time::Instant;
 
 use rcc_plan::builder::{PlanBuilder, get, local, put};
@@ -12,11 +14,11 @@ use rcc_plan::verify::{Limits, verify};
 
 fn main() {
     let ranks: u32 = std::env::args().nth(1).and_then(|arg| arg.parse().ok()).unwrap_or(256);
-    time("ring allreduce", ring(ranks));
-    time("wide exchange", exchange(ranks * 64));
+    time("ring allreduce", &ring(ranks));
+    time("wide exchange", &exchange(ranks * 64));
 }
 
-fn time(name: &str, plan: Plan) {
+fn time(name: &str, plan: &Plan) {
     let (steps, ranks) = (plan.steps.len(), plan.header.ranks);
     let micro: u64 = plan.steps.iter().map(|step| u64::from(step.width)).sum();
     let start = Instant::now();

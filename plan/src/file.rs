@@ -11,7 +11,7 @@
 //! | 32 | their SHA-256: the plan's [`ContentHash`] |
 //!
 //! Safe on bytes from anywhere: the length is limited and compared before anything is read; tables grow only as
-//! elements are really there (each takes at least a byte), so memory is at most some thirty times the file's size,
+//! elements are really there (each takes at least a byte), so memory is at most some eighty times the file's size,
 //! and time is linear in it. The hash is against accidents, not against malice: who can write a file can hash it.
 
 use std::fmt;
@@ -35,7 +35,7 @@ pub struct LoadLimits {
 
 impl Default for LoadLimits {
     fn default() -> LoadLimits {
-        LoadLimits { bytes: 256 << 20 }
+        LoadLimits { bytes: 128 << 20 }
     }
 }
 

@@ -1,0 +1,291 @@
+//! Plan files: what is written is read; anything else is refused by name, without panic, in bounded memory.
+
+mod common;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use common::plans;
+use proptest::prelude::*;
+use rcc_plan::dtype::{Dtype, Op};
+use rcc_plan::file::{ContentHash, FORMAT_VERSION, LoadError, LoadLimits};
+use rcc_plan::plan::{Form, Plan, ProofStatus};
+use rcc_plan::signature::{Call, Signature};
+use rcc_plan::verify::{Limits, verify};
+use sha2::{Digest, Sha256};
+
+/// Where the parts of the preface start.
+const VERSION: usize = 8;
+const LENGTH: usize = 12;
+const HASH: usize = 20;
+const CONTENT: usize = 52;
+
+fn load(bytes: &[u8]) -> Result<Plan, LoadError> {
+    Plan::from_bytes(bytes, &LoadLimits::default())
+}
+
+/// Makes length and hash agree with the content, as one would who means harm.
+fn seal(bytes: &mut [u8]) {
+    let length = (bytes.len() - CONTENT) as u64;
+    bytes[LENGTH..HASH].copy_from_slice(&length.to_le_bytes());
+    let hash: [u8; 32] = Sha256::digest(&bytes[CONTENT..]).into();
+    bytes[HASH..CONTENT].copy_from_slice(&hash);
+}
+
+#[test]
+fn what_is_written_is_read() {
+    for (name, plan) in plans::small() {
+        let bytes = plan.to_bytes();
+        assert_eq!(load(&bytes).as_ref(), Ok(&plan), "{name}");
+        assert_eq!(plan.content_hash().0, bytes[HASH..CONTENT], "{name}");
+        let text: String = bytes[HASH..CONTENT].iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(plan.content_hash().to_string(), text, "{name}");
+    }
+}
+
+#[test]
+fn verified_plans_have_one_hash_whatever_they_claimed() {
+    let mut plan = plans::ring_allreduce(3);
+    let hash = |plan: &Plan| verify(plan.clone(), &Limits::default()).unwrap().content_hash();
+    let honest = hash(&plan);
+    plan.header.proof = ProofStatus::None;
+    assert_eq!(hash(&plan), honest);
+    plan.header.copies = 2;
+    assert_ne!(hash(&plan), honest);
+}
+
+#[test]
+fn each_way_to_be_no_plan_has_its_error() {
+    let plan = plans::ring_allreduce(3);
+    let right = plan.to_bytes();
+    let changed = |change: &dyn Fn(&mut Vec<u8>)| {
+        let mut bytes = right.clone();
+        change(&mut bytes);
+        load(&bytes).unwrap_err()
+    };
+    assert_eq!(load(b"").unwrap_err(), LoadError::NotAPlan);
+    assert_eq!(
+        load(b"\x7fELF and so on, for long enough to hold a whole preface").unwrap_err(),
+        LoadError::NotAPlan
+    );
+    assert_eq!(changed(&|b| b[0] = b'R'), LoadError::NotAPlan);
+    let expected = CONTENT as u64;
+    assert_eq!(load(b"rcc").unwrap_err(), LoadError::Truncated { expected, found: 3 });
+    assert_eq!(load(&right[..CONTENT - 1]).unwrap_err(), LoadError::Truncated { expected, found: 51 });
+    let expected = right.len() as u64;
+    assert_eq!(changed(&|b| b.truncate(b.len() - 1)), LoadError::Truncated { expected, found: expected - 1 });
+    assert_eq!(changed(&|b| b.push(0)), LoadError::Trailing { extra: 1 });
+    assert_eq!(changed(&|b| b[VERSION] += 1), LoadError::Newer { found: FORMAT_VERSION + 1 });
+    assert_eq!(changed(&|b| b[VERSION] = 0), LoadError::Older { found: 0 });
+    assert!(matches!(changed(&|b| b[CONTENT + 9] ^= 1), LoadError::Damaged { .. }));
+    assert!(matches!(changed(&|b| b[HASH] ^= 1), LoadError::Damaged { .. }));
+    let extra = |b: &mut Vec<u8>| {
+        b.push(0);
+        seal(b);
+    };
+    assert!(matches!(changed(&extra), LoadError::Malformed { .. }));
+    let cut = |b: &mut Vec<u8>| {
+        b.pop();
+        seal(b);
+    };
+    assert!(matches!(changed(&cut), LoadError::Malformed { .. }));
+    let limits = LoadLimits { bytes: expected - 1 };
+    let too_large = LoadError::TooLarge { bytes: expected, limit: expected - 1 };
+    assert_eq!(Plan::from_bytes(&right, &limits).unwrap_err(), too_large);
+    assert_eq!(
+        changed(&|b| b[LENGTH..HASH].fill(0xff)),
+        LoadError::Truncated { expected: u64::MAX, found: expected }
+    );
+}
+
+#[test]
+fn every_cut_is_refused() {
+    let right = plans::exchange(2).to_bytes();
+    for length in 0..right.len() {
+        assert!(load(&right[..length]).is_err(), "{length}");
+        if length >= CONTENT {
+            let mut sealed = right[..length].to_vec();
+            seal(&mut sealed);
+            assert!(load(&sealed).is_err(), "{length}");
+        }
+    }
+}
+
+#[test]
+fn lengths_that_lie_take_no_memory() {
+    // A name, then tables, that claim to have very many elements.
+    let right = plans::exchange(2).to_bytes();
+    for at in CONTENT..right.len() {
+        let mut bytes = right[..at].to_vec();
+        bytes.extend([0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f]);
+        bytes.extend(&right[at..]);
+        seal(&mut bytes);
+        let (peak, result) = peak_of(|| load(&bytes));
+        assert!(peak <= bound(bytes.len()), "{peak} bytes for byte {at}: {result:?}");
+    }
+}
+
+/// What loading may take: at worst a table of empty lists, 24 bytes for each of the file's, that has just been copied
+/// to twice its size; and what serde takes in advance for each table (1 MiB).
+fn bound(bytes: usize) -> usize {
+    3 * 24 * bytes + (4 << 20)
+}
+
+#[test]
+fn a_file_of_empty_lists_takes_no_more_than_it_may() {
+    let mut plan = plans::exchange(2);
+    plan.promise.lists = vec![Vec::new(); 1 << 20];
+    let bytes = plan.to_bytes();
+    let (peak, loaded) = peak_of(|| load(&bytes));
+    assert!(loaded.is_ok());
+    assert!(peak <= bound(bytes.len()), "{peak} bytes");
+    // Most of it, in truth: the bound is not idle.
+    assert!(peak >= 24 * bytes.len() - (1 << 20), "{peak} bytes");
+}
+
+fn cases(usual: u32) -> u32 {
+    std::env::var("PROPTEST_CASES").ok().and_then(|given| given.parse().ok()).unwrap_or(usual)
+}
+
+/// Small limits: what `verify` may take for a plan that passes them.
+fn limits() -> Limits {
+    Limits {
+        places: 100_000,
+        micro_steps: 100_000,
+        accesses: 100_000,
+        clock_entries: 100_000,
+        arrival_words: 100_000,
+        ranks: 10_000,
+        promise_visits: 1_000_000,
+        ..Limits::default()
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: cases(3000),
+        max_shrink_iters: 2000,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn changed_bytes_never_panic_and_take_little_memory(
+        which in 0usize..16,
+        changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0u8..8), 1..6),
+        sealed in prop::bool::weighted(0.9),
+    ) {
+        let plan = plans::small().swap_remove(which).1;
+        let mut bytes = plan.to_bytes();
+        let from = if sealed { CONTENT } else { 0 };
+        for (at, value, how) in changes {
+            let at = from + at.index(bytes.len() - from);
+            match how {
+                0 => bytes.insert(at, value),
+                1 if bytes.len() > from + 1 => drop(bytes.remove(at)),
+                2 => bytes[at] = value,
+                3 => bytes[at] = value & 7,
+                4 => bytes[at] ^= 1 << (value & 7),
+                _ => bytes[at] = bytes[at].wrapping_add(1),
+            }
+        }
+        if sealed {
+            seal(&mut bytes);
+        }
+        let (peak, loaded) = peak_of(|| load(&bytes));
+        prop_assert!(peak <= bound(bytes.len()), "{} bytes", peak);
+        match loaded {
+            Err(error) => drop(error.to_string()),
+            Ok(plan) => {
+                let (peak, _) = peak_of(|| verify(plan, &limits()).map_err(|v| v.iter().map(|v| v.to_string().len()).sum::<usize>()));
+                prop_assert!(peak <= 64 << 20, "{} bytes", peak);
+            }
+        }
+    }
+
+    #[test]
+    fn signatures_differ_where_calls_differ(
+        (a, b) in (call(), call()),
+        (i, j) in (1u64..100, 1u64..100),
+    ) {
+        let signature = |call: &OwnedCall, number| Signature::new(&call.borrow()).of_call(number);
+        prop_assert_eq!(signature(&a, i) == signature(&b, j), a == b && i == j);
+        prop_assert_eq!(signature(&a, u64::MAX), signature(&a.clone(), u64::MAX));
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct OwnedCall {
+    plan: ContentHash,
+    collective: String,
+    params: Vec<(String, i64)>,
+    counts: Vec<u64>,
+    dtype: Dtype,
+    op: Op,
+    form: Option<Form>,
+}
+
+impl OwnedCall {
+    fn borrow(&self) -> Call<'_> {
+        let OwnedCall { plan, collective, params, counts, dtype, op, form } = self;
+        Call { plan: *plan, collective, params, counts, dtype: *dtype, op: *op, form: *form }
+    }
+}
+
+/// Calls of few kinds, so that two are often equal, or equal but for where a text ends.
+fn call() -> impl Strategy<Value = OwnedCall> {
+    let params = proptest::collection::vec(("[ab]{0,2}", 0i64..2), 0..2);
+    let form = prop::sample::select(vec![None, Some(Form::Disjoint), Some(Form::Same)]);
+    let counts = proptest::collection::vec(0u64..2, 0..2);
+    let types = (prop::sample::select(&Dtype::ALL[..2]), prop::sample::select(&Op::ALL[..2]));
+    (0u8..2, "[ab]{0,2}", params, counts, types, form).prop_map(
+        |(plan, collective, params, counts, (dtype, op), form)| OwnedCall {
+            plan: ContentHash([plan; 32]),
+            collective,
+            params,
+            counts,
+            dtype,
+            op,
+            form,
+        },
+    )
+}
+
+/// Runs `act`, and says how many bytes more than before were allocated at the worst moment.
+fn peak_of<T>(act: impl FnOnce() -> T) -> (usize, T) {
+    let before = LIVE.get();
+    PEAK.set(before);
+    let result = act();
+    (PEAK.get().saturating_sub(before).max(0) as usize, result)
+}
+
+/// Counts what each thread has allocated.
+struct Counting;
+
+thread_local! {
+    static LIVE: Cell<isize> = const { Cell::new(0) };
+    static PEAK: Cell<isize> = const { Cell::new(0) };
+}
+
+fn count(bytes: isize) {
+    LIVE.set(LIVE.get() + bytes);
+    PEAK.set(PEAK.get().max(LIVE.get()));
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+// SAFETY: every call goes to the system's allocator with the caller's own arguments; counting allocates nothing
+// (the thread locals are constants without destructors).
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size() as isize);
+        // SAFETY: the caller keeps `alloc`'s contract.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        count(-(layout.size() as isize));
+        // SAFETY: the caller keeps `dealloc`'s contract.
+        unsafe { System.dealloc(at, layout) }
+    }
+}
