@@ -225,8 +225,7 @@ fn one_warning(warning: &Warning, trace: &Trace, bindings: &mut Ask<'_>) -> Diag
                 ),
             };
             let mut diagnostic = Diagnostic::warning("coll::wasted_transfer", title);
-            diagnostic.labels =
-                at_move(trace, warning.example, &format!("`{name}` holds it already"), bindings);
+            diagnostic.labels = at_move(trace, warning.example, &format!("already in `{name}`"), bindings);
             if let Some(before) = already {
                 let text = with("written here before", &bindings(before));
                 also(&mut diagnostic, trace, before, &text);

@@ -5,13 +5,14 @@
 //! that loop is shown.
 
 use plan::collective::BlockRef;
-use plan::ids::RankId;
+use plan::ids::{BufferId, RankId};
 
-use super::labels::{Ask, at_move, fit, runs};
+use super::labels::{Ask, at_move, fit};
 use super::places::{first_cell, list, operands, place, rank, ranks, within, world};
+use super::short::one_turn_short;
 use super::{Diagnostic, Label};
 use crate::graph::{Broken, Fault, Form, Holds};
-use crate::trace::{Bindings, Looped, MoveId, Place, Trace};
+use crate::trace::{BufferKind, MoveId, Place, Trace};
 
 /// A place that does not hold what it must.
 pub(crate) fn promise(broken: &Broken, fault: &Fault, trace: &Trace, bindings: &mut Ask<'_>) -> Diagnostic {
@@ -53,70 +54,15 @@ fn never_received(broken: &Broken, fault: &Fault, trace: &Trace, bindings: &mut 
     };
     let title = format!("rank {} never receives {what}", rank(trace, to.rank));
     let mut diagnostic = Diagnostic::error("coll::promise", title);
-    let Some((before, last, next)) = one_turn_short(trace, to) else {
-        let text = fit(&[format!("no move writes `{}`", chunk(trace, to)), "no move writes it".into()]);
-        diagnostic.labels.push(Label { span: trace.implements, text });
-        ensures(&mut diagnostic, broken, trace);
-        return diagnostic.help(format!(
-            "{}; it holds nothing{}",
-            due(broken, trace),
-            also_wrong(fault.others)
-        ));
-    };
-    let (values, values_before) = (bindings(last), bindings(before));
-    let source = rank(trace, next);
-    let reached = rank(trace, trace.moves[last.0 as usize].to.rank);
-    let innermost = values.0.last().map(|(name, value)| format!("{name} = {value}"));
-    let text = match &innermost {
-        Some(at) => format!("the last copy, at {at}, reaches rank {reached}"),
-        None => format!("the last copy reaches rank {reached}"),
-    };
-    let text = fit(&[text, format!("the last copy reaches rank {reached}")]);
-    diagnostic.labels.push(Label { span: trace.origin(last).span, text });
-    runs(&mut diagnostic, trace, last);
-    // The loop that turned last, if it has come to its end.
-    let value =
-        |values: &Bindings, name: &str| values.0.iter().rev().find(|(n, _)| n == name).map(|&(_, v)| v);
-    let turned = |l: &&Looped| value(&values, &l.variable) != value(&values_before, &l.variable);
-    let ended = |l: &&Looped| value(&values, &l.variable) == Some(l.last);
-    let target = rank(trace, to.rank);
-    match values.1.iter().rev().find(turned).filter(ended) {
-        Some(looped) => {
-            let (name, last) = (&looped.variable, looped.last);
-            let text = fit(&[
-                format!("{name} stops at {last} with {}", world(trace)),
-                format!("{name} stops at {last}"),
-            ]);
-            diagnostic.labels.push(Label { span: looped.range, text });
-            diagnostic.help(format!(
-                "`..` leaves out its end: one more turn of {name} copies from rank {source} to rank {target}{}",
-                also_wrong(fault.others)
-            ))
-        }
-        None => diagnostic.help(format!(
-            "one more turn copies from rank {source} to rank {target}{}",
-            also_wrong(fault.others)
-        )),
+    let wrong = also_wrong(fault.others);
+    if let Some(short) = one_turn_short(trace, to, bindings) {
+        diagnostic.labels.extend(short.labels);
+        return diagnostic.help(short.help + &wrong);
     }
-}
-
-/// The last two moves of a line that, going on as in these two turns, would write `to`; and the rank it would read.
-fn one_turn_short(trace: &Trace, to: Place) -> Option<(MoveId, MoveId, RankId)> {
-    let mut turns: Vec<(Option<usize>, Option<usize>)> = vec![(None, None); trace.origins.len()];
-    for (m, mv) in trace.moves.iter().enumerate() {
-        let known = &mut turns[mv.origin.0 as usize];
-        *known = (known.1, Some(m));
-    }
-    let next = |before: u32, last: u32| u32::try_from(2 * i64::from(last) - i64::from(before)).ok();
-    turns.into_iter().find_map(|(before, last)| {
-        let (a, b) = (&trace.moves[before?], &trace.moves[last?]);
-        let (from, source) = (trace.sources(a).first()?, trace.sources(b).first()?);
-        let (rank, cell) = (next(a.to.rank.0, b.to.rank.0)?, next(a.to.cell, b.to.cell)?);
-        let reads = next(from.rank.0, source.rank.0).filter(|&r| r < trace.ranks)?;
-        let ahead = to.cell.checked_sub(cell).is_some_and(|i| i < b.width);
-        let writes = b.to.buffer == to.buffer && rank == to.rank.0 && ahead;
-        writes.then_some((MoveId(before? as u32), MoveId(last? as u32), RankId(reads)))
-    })
+    let text = fit(&[format!("no move writes `{}`", chunk(trace, to)), "no move writes it".into()]);
+    diagnostic.labels.push(Label { span: trace.implements, text });
+    ensures(&mut diagnostic, broken, trace);
+    diagnostic.help(format!("{}; it holds nothing{wrong}", due(broken, trace)))
 }
 
 /// A rank that may leave too early.
@@ -128,6 +74,9 @@ pub(crate) fn unsynchronised(
     others: u32,
     bindings: &mut Ask<'_>,
 ) -> Diagnostic {
+    let signal = trace.buffers.iter().position(|buffer| buffer.kind == BufferKind::Signal);
+    let place = signal.map(|at| Place { buffer: BufferId::new(at), rank: who, cell: 0 });
+    let short = place.filter(|_| last.is_none()).and_then(|place| one_turn_short(trace, place, bindings));
     let (who, missing) = (rank(trace, who), rank(trace, missing));
     let title = format!(
         "rank {who} may leave {} before rank {missing} has entered ({})",
@@ -135,6 +84,15 @@ pub(crate) fn unsynchronised(
         world(trace)
     );
     let mut diagnostic = Diagnostic::error("coll::not_synchronised", title);
+    let others = match others {
+        0 => String::new(),
+        1 => "; 1 more rank may leave too early".to_string(),
+        n => format!("; {n} more ranks may leave too early"),
+    };
+    if let Some(short) = short {
+        diagnostic.labels.extend(short.labels);
+        return diagnostic.help(short.help + &others);
+    }
     match last {
         Some(mv) => {
             diagnostic.labels = at_move(trace, mv, &format!("the last signal to rank {who}"), bindings);
@@ -147,12 +105,7 @@ pub(crate) fn unsynchronised(
     let missing_too =
         if missing_count > 1 { format!(" and {} more", missing_count - 1) } else { String::new() };
     diagnostic.help(format!(
-        "`signal @ {who}` must hear of every rank, directly or through others; it lacks rank {missing}{missing_too}{}",
-        match others {
-            0 => String::new(),
-            1 => "; 1 more rank may leave too early".to_string(),
-            n => format!("; {n} more ranks may leave too early"),
-        }
+        "`signal @ {who}` must hear of every rank, directly or through others; it lacks rank {missing}{missing_too}{others}"
     ))
 }
 

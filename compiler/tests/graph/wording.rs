@@ -143,8 +143,8 @@ coll::promise
    ·         ───────────┬───────────
    ·                    ╰── the last copy, at r = 1, reaches rank 2
    ╰────
-  help: `..` leaves out its end: one more turn of r copies from rank 2 to rank
-        3
+  help: `..` leaves out its end: one more turn of r brings it from rank 2 to
+        rank 3
 ";
     assert_eq!(program.show(&b.trace, Form::Disjoint), wanted);
 
