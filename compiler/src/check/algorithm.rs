@@ -45,13 +45,17 @@ impl<'a> Checker<'a> {
     fn algorithm_head(&mut self, unit: usize, item: &'a ast::Algorithm) -> Head<'a> {
         let (mut scope, params) = self.head(unit, &item.world, &item.params);
         let found = self.collective_of(unit, &item.implements);
+        // Without arguments, the clause ends with the name.
+        let end = if item.args.is_empty() { item.implements.span.end } else { item.implements_span.end };
+        let implements = Span { end, ..item.implements_span };
         let collective = found.unwrap_or_else(|| self.no_collective(item));
         let mut args = Vec::new();
         if let Some(id) = found {
             let known = self.program.collective(id);
             let (name, params, declared) = (known.name.clone(), known.params.clone(), known.name_span);
             let (levels, buffers) = (known.levels, known.buffers.clone());
-            let called = Called { name: &name, params: &params, span: item.implements_span };
+            scope.collective.clone_from(&name);
+            let called = Called { name: &name, params: &params, span: implements };
             args = self.bind(&mut scope, &called, &item.args);
             if levels != 1 && levels != scope.levels {
                 let (expected, found) = (levels, scope.levels);
@@ -89,7 +93,7 @@ impl<'a> Checker<'a> {
             level_names: item.world.levels.iter().map(|level| level.name.clone()).collect(),
             params,
             collective,
-            implements: item.implements_span,
+            implements,
             args,
             scratch: Vec::new(),
             sites: Vec::new(),

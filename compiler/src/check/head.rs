@@ -91,6 +91,7 @@ impl Checker<'_> {
             if let Some((_, first)) = bound[index] {
                 let param = called.params[index].name.clone();
                 self.error(arg.span, ErrorKind::ArgumentTwice { param, first });
+                wrong = true;
             } else {
                 bound[index] = Some((value, arg.span));
             }

@@ -125,8 +125,13 @@ impl Checker<'_> {
         None
     }
 
-    /// The algorithm that a path means, or an error.
-    pub(crate) fn algorithm_of(&mut self, unit: usize, path: &ast::Path) -> Option<AlgorithmId> {
+    /// The algorithm that a path means, or an error; one for `collective` is most likely meant.
+    pub(crate) fn algorithm_of(
+        &mut self,
+        unit: usize,
+        collective: &str,
+        path: &ast::Path,
+    ) -> Option<AlgorithmId> {
         let name = joined(path);
         let own = &self.files[unit];
         let found = match path.segments.len() {
@@ -137,11 +142,13 @@ impl Checker<'_> {
             return Some(id);
         }
         let last = path.segments.last().map_or("", |last| &last.name);
-        let collective = own.collectives.contains_key(&name) || self.standard.collectives.contains_key(&name);
-        let is = collective.then_some(NameKind::Collective);
+        let promised = own.collectives.contains_key(&name) || self.standard.collectives.contains_key(&name);
+        let is = promised.then_some(NameKind::Collective);
         // A plain name that some standard algorithm ends in is most likely that one.
         let ending = format!("::{last}");
-        let standard = self.standard.algorithm_names.iter().find(|full| full.ends_with(&ending)).cloned();
+        let mut standard = self.standard.algorithm_names.iter().filter(|full| full.ends_with(&ending));
+        let same = full_name(collective, last);
+        let standard = standard.clone().find(|full| **full == same).or_else(|| standard.next()).cloned();
         let nearest = standard.or_else(|| {
             let known = own.algorithm_names.iter().chain(&self.standard.algorithm_names);
             nearest_within(&mut self.suggestions, &name, known.map(String::as_str))

@@ -15,7 +15,7 @@ use super::statements::SELF;
 impl Checker<'_> {
     /// A `run`.
     pub(crate) fn run(&mut self, scope: &mut Scope, item: &ast::Run, site: u32) -> Option<Run> {
-        let callee = self.algorithm_of(scope.unit, &item.callee);
+        let callee = self.algorithm_of(scope.unit, &scope.collective, &item.callee);
         let (on, stars) = self.rank_set(scope, &item.on);
         let Some(callee) = callee else {
             for arg in &item.args {

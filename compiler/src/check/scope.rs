@@ -37,6 +37,8 @@ pub(crate) struct Scope {
     /// The unit that it stands in.
     pub unit: usize,
     pub buffers: Vec<BufferInfo>,
+    /// The name of an algorithm's collective.
+    pub collective: String,
     /// The number of levels of its world; none in a function.
     pub levels: usize,
     pub world: Span,
@@ -64,6 +66,7 @@ impl Scope {
         Scope {
             unit,
             buffers: Vec::new(),
+            collective: String::new(),
             levels,
             world,
             self_allowed: false,

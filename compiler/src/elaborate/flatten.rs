@@ -398,6 +398,7 @@ impl Runner<'_, '_> {
         let mut frames = frames.into_iter().rev();
         if let Some(frame) = frames.next() {
             halt.vars = frame.vars;
+            halt.vars.reverse();
             halt.world = Some(frame.world);
             halt.runs.extend(frame.run);
         }

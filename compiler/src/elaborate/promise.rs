@@ -32,7 +32,7 @@ pub(crate) fn promise<'p>(engine: &mut Engine<'p>, collective: &'p Collective, t
         found: Vec::new(),
         operands: Vec::new(),
         ranks: Vec::new(),
-        singles: FxHashMap::default(),
+        singles: vec![Vec::new(); collective.buffers.len()],
         longer: FxHashMap::default(),
         stored: 0,
     };
@@ -87,7 +87,8 @@ struct Promiser<'e, 'p> {
     /// The operands of the value at hand: first block at a rank.
     operands: Vec<(BlockRef, Span)>,
     ranks: Vec<u32>,
-    singles: FxHashMap<(u32, u32, u32), u32>,
+    /// By buffer, then by rank and block: the list of that one operand, plus one. Untouched memory is never paged in.
+    singles: Vec<Vec<u32>>,
     /// By hash of the content.
     longer: FxHashMap<u64, u32>,
     stored: u64,
@@ -203,12 +204,19 @@ impl<'p> Promiser<'_, 'p> {
         if let [(only, _)] = self.operands[..] {
             let only = at(only);
             let next = self.trace.promise.lists.len() as u32;
-            let key = (only.buffer.0, only.rank.0, only.block);
-            let list = *self.singles.entry(key).or_insert(next);
-            if list == next {
-                self.store(vec![only], span)?;
+            let buffer = &self.trace.buffers[only.buffer.index()];
+            let singles = &mut self.singles[only.buffer.index()];
+            if singles.is_empty() {
+                // Within the limit on places, which the trace has passed.
+                *singles = vec![0; buffer.blocks as usize * self.trace.ranks as usize];
             }
-            return Ok(list);
+            let known = &mut singles[only.rank.index() * buffer.blocks as usize + only.block as usize];
+            if *known != 0 {
+                return Ok(*known - 1);
+            }
+            *known = next + 1;
+            self.store(vec![only], span)?;
+            return Ok(next);
         }
         let mut list: Vec<BlockRef> = self.operands.iter().map(|&(block, _)| at(block)).collect();
         if !list.is_sorted() {

@@ -1,4 +1,8 @@
 //! `check` and `elaborate` against expectations written by hand, and against hostile input.
 
+mod faults;
 mod moves;
+mod runs;
+mod scale;
 mod support;
+mod wording;
