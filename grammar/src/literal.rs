@@ -111,7 +111,7 @@ pub(crate) fn open_text(file: FileId, token: Token) -> SyntaxError {
 /// A run of characters that belong to no token.
 pub(crate) fn unknown(file: FileId, token: Token, slice: &str) -> SyntaxError {
     let first = slice.chars().next().unwrap_or(' ');
-    let shown = if first.is_control() || first.is_whitespace() || slice.chars().count() > 12 {
+    let shown = if slice.chars().any(|c| c.is_control() || c.is_whitespace()) || slice.chars().count() > 12 {
         format!("U+{:04X}", first as u32)
     } else {
         format!("`{slice}`")

@@ -74,8 +74,10 @@ impl<'a> Printer<'a> {
         let force = !printed && (after == After::Block || (after == After::Function && !function));
         let (header, header_end) = self.header(item);
         self.lead(span.start, docs.len(), force);
-        // Comments inside the header go before the docs, or those would be docs no more.
-        self.hoist(span.start, header_end, 0);
+        // Comments inside the header go before the docs, or those would be docs no more; nor may they become docs.
+        for comment in self.comments.take(span.start, header_end) {
+            self.out.push_str(&format!("//{}\n", comment.text.trim_start_matches('/')));
+        }
         for line in docs {
             self.out.push_str(if line.is_empty() { "///" } else { "/// " });
             self.out.push_str(line);

@@ -89,7 +89,7 @@ const STATEMENTS: &[Case] = &[
     ("for r in range(0, n) { }", code::SYNTAX, "{", "no end", "for r in 0..n"),
     ("for r in 0.. { }", code::SYNTAX, "{", "no end", "for r in 0..n"),
     ("for r in [1, 2] { }", code::SYNTAX, "[", "range", "cable[k]"),
-    ("for r in 0..=n { }", code::SYNTAX, "..=", "end", "0..n + 1"),
+    ("for r in 0..=n { }", code::SYNTAX, "..=", "end", "0..n+1"),
     ("for r in 0...n { }", code::CHAINED_RANGE, "...", "two dots", "0..n"),
     ("for r in 1..2..3 { }", code::CHAINED_RANGE, "..", "second", "step 2"),
     ("for r in 0..n by 2 { }", code::SYNTAX, "by", "step", "step 2"),

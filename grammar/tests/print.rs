@@ -39,7 +39,7 @@ algorithm ring(k: int = 4, root: rank) on ranks[n] implements allreduce {
     chunks n // one each
 
     // Reduce-scatter.
-    for c in 0..n, hop in 1..n if c != hop { // inside
+    for c in 0..n-1, hop in 1..n - 1 - k if c != hop { // inside
         data[c] @ (c + hop + 1) % n += data[c] @ (c + hop) % n // behind
         // last
     }

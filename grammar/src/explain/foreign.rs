@@ -28,7 +28,7 @@ pub(super) fn sign(site: &Site<'_>) -> Option<SyntaxError> {
             ("`!` is not an operator", "written `not`", "for example `if not is_power_of_two(n) { … }`")
         }
         Kind::DotDotEquals => {
-            ("`..=` is not a range", "ranges leave out their end", "to include the end, add one: `0..n + 1`")
+            ("`..=` is not a range", "ranges leave out their end", "to include the end, add one: `0..n+1`")
         }
         Kind::Arrow => (
             "arrows are not part of the language",

@@ -79,10 +79,14 @@ impl Site<'_> {
             return "the end of the declaration".to_owned();
         }
         let word = self.word(self.at);
-        match word.char_indices().nth(30) {
-            Some((cut, _)) => format!("`{}…`", &word[..cut]),
-            None => format!("`{word}`"),
+        let cut = word.char_indices().nth(30).map(|(cut, _)| cut);
+        let more = if cut.is_some() { "…" } else { "" };
+        // A string may hold anything.
+        let mut shown = String::new();
+        for c in word[..cut.unwrap_or(word.len())].chars() {
+            if c.is_control() { shown.extend(c.escape_default()) } else { shown.push(c) }
         }
+        format!("`{shown}{more}`")
     }
 
     /// Where a token stands; past the end: the last token.

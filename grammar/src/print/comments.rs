@@ -69,8 +69,8 @@ impl<'a> Comments<'a> {
     /// The comments in `from..to`, for the gap between two elements of a list: each ends its line.
     pub(super) fn gap(&mut self, from: u32, to: u32) -> Vec<Doc> {
         let mut parts = Vec::new();
-        for comment in self.take(from, to) {
-            parts.push(if comment.own_line { Doc::Line } else { Doc::Word(" ") });
+        for (index, comment) in self.take(from, to).into_iter().enumerate() {
+            parts.push(if comment.own_line || index > 0 { Doc::Line } else { Doc::Word(" ") });
             parts.push(Doc::Comment(text(comment)));
         }
         parts

@@ -191,12 +191,8 @@ pub(super) fn binders(comments: &mut Comments<'_>, binders: &[Binder], filter: O
 }
 
 fn binder(comments: &mut Comments<'_>, binder: &Binder) -> Doc {
-    let mut parts = vec![
-        Doc::Text(format!("{} in ", binder.name.name)),
-        expr(comments, &binder.from, Level::Arith),
-        Doc::Word(".."),
-        expr(comments, &binder.to, Level::Arith),
-    ];
+    let mut parts = vec![Doc::Text(format!("{} in ", binder.name.name))];
+    parts.extend(range(comments, &binder.from, &binder.to));
     if let Some(step) = &binder.step {
         parts.extend([Doc::Word(" step "), expr(comments, step, Level::Arith)]);
     }
@@ -251,7 +247,22 @@ pub(super) fn region(comments: &mut Comments<'_>, region: &Region) -> Doc {
 }
 
 fn range(comments: &mut Comments<'_>, from: &Expr, to: &Expr) -> [Doc; 3] {
-    [expr(comments, from, Level::Arith), Doc::Word(".."), expr(comments, to, Level::Arith)]
+    [bound(comments, from), Doc::Word(".."), bound(comments, to)]
+}
+
+/// A bound of a range: one operator between two words stands close, since `..` does: `0..n-1`.
+fn bound(comments: &mut Comments<'_>, bound: &Expr) -> Doc {
+    let word = |expr: &Expr| matches!(expr.kind, ExprKind::Int(0..) | ExprKind::Var(_) | ExprKind::SelfRank);
+    match &bound.kind {
+        ExprKind::Binary(op, left, right) if word(left) && word(right) && levels(*op).0 >= Level::Arith => {
+            Doc::Sequence(vec![
+                expr(comments, left, Level::Atom),
+                Doc::Word(sign(*op).trim_end()),
+                expr(comments, right, Level::Atom),
+            ])
+        }
+        _ => expr(comments, bound, Level::Arith),
+    }
 }
 
 /// `r`, `*`, `(i, *)`
