@@ -146,7 +146,7 @@ fn tables() -> Vec<Case> {
         case(channel, "no reader", ring(), |p| p.channels[2].readers.end -= 1),
         case(channel, "readers shared by two channels", ring(), |p| p.channels[1].readers = 0..1),
         case(channel, "two readers on one rank", plans::multicast_allgather(3), |p| {
-            p.readers[1] = p.readers[0]
+            p.readers[1] = p.readers[0];
         }),
         case(channel, "another writer", ring(), |p| p.channels[0].writer = BlockId(1)),
         case(channel, "another reader", ring(), |p| p.readers[0] = BlockId(2)),
@@ -162,10 +162,10 @@ fn tables() -> Vec<Case> {
         }),
         case(index, "a list that does not exist", ring(), |p| p.promise.clauses[0].list = 1),
         case(text, "a name that colours the terminal", ring(), |p| {
-            p.header.algorithm = "\u{1b}[31mring".into()
+            p.header.algorithm = "\u{1b}[31mring".into();
         }),
         case(text, "a name that turns the writing", ring(), |p| {
-            p.header.collective = "all\u{202e}ecuder".into()
+            p.header.collective = "all\u{202e}ecuder".into();
         }),
         case(text, "a long name", ring(), |p| p.buffers[0].name = "x".repeat(5000)),
         case(text, "a parameter with a line end", ring(), |p| p.header.params.push(("a\nb".into(), 1))),

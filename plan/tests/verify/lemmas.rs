@@ -85,7 +85,7 @@ proptest! {
         let slots = least.unwrap_or(1) + more;
         let elided = |channel: ChannelId, number: usize| {
             let is_data = plan.channels[channel.index()].kind == rcc_plan::plan::ChannelKind::Slots;
-            is_data && noise(seed, &[u64::from(channel.0), number as u64]) % 2 == 0
+            is_data && noise(seed, &[u64::from(channel.0), number as u64]) & 1 == 0
         };
         let shape = Shape { slots, elided: &elided, ..Shape::default() };
         prop_assert!(is_acyclic(&plan, &shape));
@@ -101,7 +101,7 @@ proptest! {
         // Both ends must group alike: steps that exchange messages get one number, from which the groups follow.
         let kin = kin(&plan);
         let group = |step: rcc_plan::ids::StepId, micro: u32| {
-            let cut = |at: u32| noise(seed, &[u64::from(kin[step.index()]), u64::from(at)]) % 2 == 0;
+            let cut = |at: u32| noise(seed, &[u64::from(kin[step.index()]), u64::from(at)]) & 1 == 0;
             (1..=micro).filter(|&at| cut(at)).count() as u32
         };
         let shape = Shape { slots, group: &group, ..Shape::default() };

@@ -2,6 +2,8 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+use proptest::prelude::ProptestConfig;
+
 mod accepted;
 mod events;
 mod faults;
@@ -11,7 +13,8 @@ mod races;
 mod random;
 mod symbolic;
 
-/// How many cases a property is tried on: `PROPTEST_CASES`, or `usual`.
+/// How many cases a property is tried on: `usual`, and more or fewer as `PROPTEST_CASES` is more or fewer than 256.
 fn cases(usual: u32) -> u32 {
-    std::env::var("PROPTEST_CASES").ok().and_then(|given| given.parse().ok()).unwrap_or(usual)
+    let given = ProptestConfig::default().cases;
+    (u64::from(usual) * u64::from(given) / 256).clamp(1, u64::from(u32::MAX)) as u32
 }

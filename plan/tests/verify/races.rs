@@ -200,12 +200,9 @@ fn reachability(plan: &Plan, tokens: bool) -> Vec<Vec<bool>> {
         }
     }
     for middle in 0..n {
-        for from in 0..n {
-            if reach[from][middle] {
-                for to in 0..n {
-                    reach[from][to] |= reach[middle][to];
-                }
-            }
+        let onward = reach[middle].clone();
+        for from in reach.iter_mut().filter(|from| from[middle]) {
+            from.iter_mut().zip(&onward).for_each(|(to, &further)| *to |= further);
         }
     }
     reach

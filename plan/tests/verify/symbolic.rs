@@ -59,7 +59,7 @@ fn from_choices(choices: &mut Choices) -> Program {
             Some(cell) => (cell.1, place(cell), held[&cell].clone()),
             None => (entry.0, local(input, entry.1 as u32), Counts::from([(entry, 1)])),
         };
-        let add = held.get(&to).is_some() && choices.one_in(2);
+        let add = held.contains_key(&to) && choices.one_in(2);
         let mut sources = if add { vec![place(to)] } else { Vec::new() };
         if rank == to.1 {
             sources.push(source);
