@@ -41,6 +41,11 @@ pub struct BlockRef {
 }
 
 impl Promise {
+    /// Whether a reduction of two or more operands is promised anywhere (a list that no clause names is not).
+    pub fn reduces(&self) -> bool {
+        self.clauses.iter().any(|c| self.lists[c.list as usize].len() > 1)
+    }
+
     /// How many operands each promised reduction of two or more has, if that is one number: what avg divides by.
     pub fn reduced_operands(&self) -> Option<u32> {
         let mut sizes = self.clauses.iter().map(|c| self.lists[c.list as usize].len()).filter(|&len| len > 1);

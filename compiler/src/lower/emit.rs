@@ -213,7 +213,16 @@ impl Events {
         self.operands.extend(destinations);
         let (sources, destinations) = ((middle - start) as u16, (self.operands.len() - middle) as u16);
         let operands = start as u32;
-        self.events.push(Event { rank, level, operands, sources, destinations, post, span, mate: Mate::None });
+        self.events.push(Event {
+            rank,
+            level,
+            operands,
+            sources,
+            destinations,
+            post,
+            span,
+            mate: Mate::None,
+        });
         (self.events.len() - 1) as u32
     }
 }

@@ -49,10 +49,9 @@ pub(super) fn collect(
         } else {
             next + trace.moves[next..].iter().take_while(|other| other.step == mv.step).count()
         };
-        if end - next == 1 {
-            // Alone, a move never disturbs itself: a source and the destination are one range or apart.
-            for offset in 0..mv.width {
-                walk.whole(CellMove { id: MoveId(next as u32), offset }, &mut events, &mut sources);
+        if end - next == 1 && !walk.overlaps_itself(mv) {
+            for cell in walk.cells(MoveId(next as u32)) {
+                walk.whole(cell, &mut events, &mut sources);
             }
         } else {
             step_block::emit(&walk, next..end, &mut events, &mut scratch);
@@ -64,6 +63,24 @@ pub(super) fn collect(
 }
 
 impl Walk<'_> {
+    /// Whether some cell is read that an earlier cell of the same move writes. The language forbids it; a trace made by
+    /// hand may do it, and means that all is read first.
+    fn overlaps_itself(&self, mv: &Move) -> bool {
+        self.trace.sources(mv).iter().any(|source| {
+            let apart = source.cell.abs_diff(mv.to.cell);
+            source.buffer == mv.to.buffer && source.rank == mv.to.rank && apart > 0 && apart < mv.width
+        })
+    }
+
+    /// The cell moves of a move; a copy of a place to itself does nothing.
+    pub(super) fn cells(&self, id: MoveId) -> impl Iterator<Item = CellMove> + use<> {
+        let mv = self.mv(id);
+        let copies = matches!(mv.kind, MoveKind::Copy | MoveKind::Multicast);
+        let idle = copies && self.trace.sources(mv) == [mv.to];
+        let width = if idle { 0 } else { mv.width };
+        (0..width).map(move |offset| CellMove { id, offset })
+    }
+
     /// A cell move from its first send to its write.
     pub(super) fn whole(&self, cell: CellMove, events: &mut Events, sources: &mut Vec<Source>) {
         sources.clear();
@@ -77,7 +94,13 @@ impl Walk<'_> {
     }
 
     /// Brings a source to where the cell is written: itself if it lies there, else a message.
-    pub(super) fn fetch(&self, cell: CellMove, from: Access, so_far: &[Source], events: &mut Events) -> Source {
+    pub(super) fn fetch(
+        &self,
+        cell: CellMove,
+        from: Access,
+        so_far: &[Source],
+        events: &mut Events,
+    ) -> Source {
         let to = self.mv(cell.id).to;
         let signal = self.is_signal(to);
         if from.rank == to.rank {

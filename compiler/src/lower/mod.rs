@@ -34,7 +34,13 @@ pub fn lower(trace: &Trace, graph: &ChunkGraph, sources: &Sources) -> Plan {
 
     let blocks = (0..trace.ranks).map(|rank| {
         let body = program.ranks[rank as usize]..program.ranks[rank as usize + 1];
-        Block { rank: RankId(rank), position: 0, prologue: body.start..body.start, epilogue: body.end..body.end, body }
+        Block {
+            rank: RankId(rank),
+            position: 0,
+            prologue: body.start..body.start,
+            epilogue: body.end..body.end,
+            body,
+        }
     });
     Plan {
         header: Header {

@@ -12,7 +12,7 @@ use std::ops::Range;
 
 use super::emit::{Access, Events, Source};
 use super::events::{CellMove, Walk};
-use crate::trace::MoveId;
+use crate::trace::{MoveId, MoveKind};
 
 /// What `emit` keeps between blocks, so that a block costs only what it touches.
 pub(super) struct Scratch {
@@ -34,10 +34,7 @@ impl Scratch {
 
 /// Emits the events of one block.
 pub(super) fn emit(walk: &Walk<'_>, moves: Range<usize>, events: &mut Events, scratch: &mut Scratch) {
-    let cells: Vec<CellMove> = moves
-        .map(|index| MoveId(index as u32))
-        .flat_map(|id| (0..walk.mv(id).width).map(move |offset| CellMove { id, offset }))
-        .collect();
+    let cells: Vec<CellMove> = moves.flat_map(|index| walk.cells(MoveId(index as u32))).collect();
     let leader = leaders(walk, &cells, scratch);
     let mut members: Vec<u32> = (0..cells.len() as u32).collect();
     members.sort_by_key(|&index| leader[index as usize]);
@@ -71,7 +68,13 @@ fn leaders(walk: &Walk<'_>, cells: &[CellMove], scratch: &mut Scratch) -> Vec<u3
     (0..cells.len() as u32).map(|index| find(&mut parent, index)).collect()
 }
 
-fn emit_cluster(walk: &Walk<'_>, cells: &[CellMove], cluster: &[u32], events: &mut Events, scratch: &Scratch) {
+fn emit_cluster(
+    walk: &Walk<'_>,
+    cells: &[CellMove],
+    cluster: &[u32],
+    events: &mut Events,
+    scratch: &Scratch,
+) {
     // 1. Read every source that another member writes, before anything is written.
     let buffered = holds_two_messages(walk, cells, cluster);
     let mut read: Vec<Source> = Vec::with_capacity(cluster.len());
@@ -85,8 +88,10 @@ fn emit_cluster(walk: &Walk<'_>, cells: &[CellMove], cluster: &[u32], events: &m
             let source = walk.fetch(cell, from, &read[start..], events);
             let aside = match source {
                 Source::Message { .. } => buffered,
-                // A fold that lists its own destination reads it in the event that writes it.
-                Source::Local(_) => scratch.writer_of(from.place).is_some_and(|writer| writer != index),
+                // A reduction that lists its own destination reads it in the event that writes it.
+                Source::Local(_) => scratch
+                    .writer_of(from.place)
+                    .is_some_and(|writer| writer != index || walk.mv(cell.id).kind == MoveKind::Combine),
             };
             read.push(if aside { put_aside(walk, cell, source, events, &mut temporaries) } else { source });
         }

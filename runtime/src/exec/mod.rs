@@ -180,17 +180,22 @@ impl<'s> Rank<'s> {
         if board.complete(complete) {
             (0..ranks as u32).for_each(|rank| self.segment.rank(RankId(rank)).ring());
         }
+        let work = || (0..ranks as u32).map(|r| self.segment.rank(RankId(r)).work.load(Ordering::Relaxed));
         let mut waiter = Waiter::new(self.patience.policy);
+        let mut last = work().fold(0, u64::wrapping_add);
         while !board.complete(complete) {
-            if let Some(stop) =
-                pause(&mut waiter, self.segment, self.rank, self.patience.late, || board.complete(complete))
-            {
-                return Err(match stop {
-                    Stop::Deadline { waited } => {
-                        self.give_up(watch::late_at_barrier(self.segment, self.rank, waited))
+            let ready = || board.complete(complete);
+            match pause(&mut waiter, self.segment, self.rank, self.patience.late, ready) {
+                None => {}
+                Some(Stop::Deadline { waited }) => {
+                    // A rank that prepares or compares data is not lost, however long it takes.
+                    let now = work().fold(0, u64::wrapping_add);
+                    if std::mem::replace(&mut last, now) == now {
+                        return Err(self.give_up(watch::late_at_barrier(self.segment, self.rank, waited)));
                     }
-                    other => self.fail(other),
-                });
+                    waiter.reset();
+                }
+                Some(stop) => return Err(self.fail(stop)),
             }
         }
         Ok(())
