@@ -3,10 +3,13 @@
 //! In: a trace that keeps its promise, and its graph. Out: one warning per line of the source. The one hard idea is
 //! to be silent when in doubt. A version is of use if some move reads it, if it is the last one of a promised place,
 //! or if its overwriter writes the same again (then that one is told). A move is told only if no cell of it is of
-//! use; a multicast only if no copy of it is; moves inside a `run` only if the whole `run` does no good (its callee
-//! has been judged alone, and a general one may do more than this caller needs). Signals are never told.
+//! use; a multicast only if no copy of it is; moves inside a `run` only if the whole `run` does no good: its callee has
+//! been judged alone, and a general one may do more than this caller needs. (There a move is of no use if nothing
+//! promised depends on it: what is read only by what is of no use itself counts.) Signals are never told.
 
 use std::ops::Range;
+
+use plan::collective::BlockRef;
 
 use super::{ChunkGraph, VersionId, arity};
 use crate::trace::{BufferKind, Move, MoveId, MoveKind, Place, Trace};
@@ -78,11 +81,15 @@ struct Tally {
 /// Finds the moves that do no good.
 pub(super) fn waste(trace: &Trace, graph: &ChunkGraph) -> Vec<Warning> {
     let (uses, previous) = uses(trace, graph);
+    let mut live = None;
     let mut tallies = vec![Tally::default(); trace.origins.len()];
     let mut start = 0;
     while start < trace.moves.len() {
         let end = multicast_end(trace, start);
-        let told = of_no_use(trace, graph, &uses, start..end);
+        let within_run = trace.origins[trace.moves[start].origin.0 as usize].parent.is_some();
+        let dead =
+            within_run && (start..end).all(|m| !live.get_or_insert_with(|| live_moves(trace, graph))[m]);
+        let told = if dead { Some(Use::Unused) } else { of_no_use(trace, graph, &uses, start..end) };
         for m in start..end {
             let tally = &mut tallies[outermost(trace, &trace.moves[m])];
             tally.moves += 1;
@@ -144,14 +151,8 @@ fn uses(trace: &Trace, graph: &ChunkGraph) -> (Vec<Use>, Vec<VersionId>) {
             previous[version.0 as usize] = std::mem::replace(&mut current[place as usize], version);
         }
     }
-    for clause in &trace.promise.clauses {
-        for i in 0..trace.cells {
-            let (buffer, rank) = (clause.place.buffer, clause.place.rank);
-            let place = Place { buffer, rank, cell: clause.place.block * trace.cells + i };
-            if let Some(last) = graph.last[graph.places.index(place) as usize] {
-                uses[last.0 as usize] = Use::Used;
-            }
-        }
+    for last in promised(trace, graph) {
+        uses[last.0 as usize] = Use::Used;
     }
     for v in (0..graph.versions.len()).rev() {
         let before = previous[v];
@@ -163,6 +164,37 @@ fn uses(trace: &Trace, graph: &ChunkGraph) -> (Vec<Use>, Vec<VersionId>) {
         }
     }
     (uses, previous)
+}
+
+/// Of each move: whether anything promised depends on what it writes. (Signals always count.)
+fn live_moves(trace: &Trace, graph: &ChunkGraph) -> Vec<bool> {
+    let mut live = vec![false; graph.versions.len()];
+    for last in promised(trace, graph) {
+        live[last.0 as usize] = true;
+    }
+    let mut moves = vec![false; trace.moves.len()];
+    for (m, mv) in trace.moves.iter().enumerate().rev() {
+        let (id, arity) = (MoveId(m as u32), arity(trace, mv));
+        let signal = trace.buffer(mv.to).kind == BufferKind::Signal;
+        for i in 0..mv.width {
+            if signal || live[graph.written(id, i).0 as usize] {
+                moves[m] = true;
+                // What is read was written before, so it has not been looked at yet.
+                graph.read(id, i, arity).iter().for_each(|read| live[read.0 as usize] = true);
+            }
+        }
+    }
+    moves
+}
+
+/// The last versions of promised places.
+fn promised(trace: &Trace, graph: &ChunkGraph) -> impl Iterator<Item = VersionId> {
+    let cells = move |block: BlockRef| {
+        let first = Place { buffer: block.buffer, rank: block.rank, cell: block.block * trace.cells };
+        (0..trace.cells).map(move |i| first.plus(i))
+    };
+    let places = trace.promise.clauses.iter().flat_map(move |clause| cells(clause.place));
+    places.filter_map(|place| graph.last[graph.places.index(place) as usize])
 }
 
 /// One past the last copy of the multicast that begins at `start`, or past a move that is none.
