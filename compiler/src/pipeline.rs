@@ -107,7 +107,8 @@ pub enum Failure {
 pub fn load(files: &[(String, Vec<u8>)], limits: &Limits) -> Loaded {
     let mut sources = Sources::default();
     let mut found = Vec::new();
-    let parse_limits = ParseLimits { nesting: limits.nesting, ..ParseLimits::default() };
+    let parse_limits =
+        ParseLimits { nesting: limits.nesting, bytes: limits.source_bytes, ..ParseLimits::default() };
 
     let mut library = Vec::new();
     for (name, text) in stdlib::FILES {
@@ -118,10 +119,14 @@ pub fn load(files: &[(String, Vec<u8>)], limits: &Limits) -> Loaded {
     }
     let mut user = Vec::new();
     let mut trees = Vec::new();
+    let mut spoilt = Vec::new();
     for (name, bytes) in files {
         let file = sources.add(name, String::from_utf8_lossy(bytes));
         let parsed = grammar::parse_bytes(file, bytes, &parse_limits);
         found.extend(parsed.errors.iter().map(diagnostics::syntax::syntax));
+        if !parsed.errors.is_empty() {
+            spoilt.push(file);
+        }
         user.push(file);
         trees.push(parsed.file);
     }
@@ -131,7 +136,12 @@ pub fn load(files: &[(String, Vec<u8>)], limits: &Limits) -> Loaded {
     let user_units = user.iter().zip(&trees).map(|(&file, ast)| Unit { file, module: None, ast });
     let units: Vec<Unit<'_>> = std_units.chain(user_units).collect();
     let (program, errors) = check::check(&units);
-    found.extend(errors.iter().map(|e| Diagnostic::error(e.kind.code(), format!("{e:?}"))));
+    // What has a syntax error is left out of the tree; that nothing else is there is no fault of its own.
+    let told = |e: &&check::Error| match e.kind {
+        check::ErrorKind::NothingToCheck { file } => !spoilt.contains(&file),
+        _ => true,
+    };
+    found.extend(errors.iter().filter(told).map(diagnostics::check::error));
     Loaded { sources, files: user, trees, program, diagnostics: found }
 }
 
@@ -144,7 +154,7 @@ pub fn prove(
 ) -> Result<Proved, Failure> {
     at_stage(Stage::Elaborate);
     let elaborated = elaborate::elaborate(&loaded.program, request, limits)
-        .map_err(|error| elaboration_failure(&error, loaded, request))?;
+        .map_err(|error| elaboration_failure(&error, loaded))?;
 
     at_stage(Stage::Prove);
     for callee in &elaborated.callees {
@@ -200,9 +210,8 @@ fn prove_form(trace: &Trace, form: Form) -> Result<(ChunkGraph, Proof), Vec<grap
     Ok((graph, proof))
 }
 
-fn elaboration_failure(error: &elaborate::Error, loaded: &Loaded, request: &Request) -> Failure {
-    let _ = (loaded, request);
-    let diagnostic = Diagnostic::error(error.code(), format!("{error:?}"));
+fn elaboration_failure(error: &elaborate::Error, loaded: &Loaded) -> Failure {
+    let diagnostic = diagnostics::elaborate::error(error, &loaded.sources);
     match error {
         elaborate::Error::Excluded { why, .. } => {
             Failure::Excluded { why: why.clone(), diagnostic: Box::new(diagnostic) }

@@ -111,10 +111,11 @@ fn try_it(text: &str) -> Found {
             1 => &[&[2], &[3], &[4], &[8]],
             _ => &[&[2, 2], &[2, 3], &[3, 2]],
         };
-        for shape in shapes {
+        // Each rank parameter is once 0 and once 1.
+        for (shape, root) in shapes.iter().flat_map(|&shape| [(shape, 0), (shape, 1)]) {
             let ranks = algorithm.params.iter().filter(|param| param.ty == ParamType::Rank);
             let params: Params =
-                ranks.enumerate().map(|(k, param)| (param.name.clone(), k as i64 % 2)).collect();
+                ranks.enumerate().map(|(k, param)| (param.name.clone(), (k as i64 + root) % 2)).collect();
             let request = Request { algorithm: id, shape: shape.to_vec(), params };
             match prove(&loaded, &request, &limits, &mut |_| {}) {
                 Ok(proved) => {
