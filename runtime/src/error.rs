@@ -115,10 +115,8 @@ impl Kind {
             Kind::PeerDied => {
                 "look for what ended that rank (its own output, or the kernel's out-of-memory killer)"
             }
-            Kind::Late => {
-                "look for what keeps that rank from making the call, or allow more time (`--deadline`)"
-            }
-            Kind::Stalled => "look for what keeps that rank from running, or allow more time (`--deadline`)",
+            Kind::Late => "look for what keeps that rank from making the call, or allow more time",
+            Kind::Stalled => "look for what keeps that rank from running, or allow more time",
             Kind::Transport => "check the connection between these ranks",
             Kind::Resource => "free some, or ask for less",
             Kind::Aborted => "run it again",

@@ -165,7 +165,7 @@ fn a_killed_rank_ends_the_run() -> Result<(), Failed> {
 
 fn a_stopped_rank_is_named() -> Result<(), Failed> {
     let soon = Duration::from_millis(700);
-    let job = Job { deadline: soon, late: soon, ..endless(1 << 20) };
+    let job = Job { deadline: soon, ..endless(1 << 20) };
     let launcher = Launcher::start(3, &job);
     let_it_run();
     launcher.send(launcher.ranks[2], libc::SIGSTOP);

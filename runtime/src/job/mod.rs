@@ -39,8 +39,8 @@ pub struct Job {
     pub seed: u64,
     /// For how long nothing may move in a call before the run is given up.
     pub deadline: Duration,
-    /// For how long the others wait for a rank that has not entered a call.
-    pub late: Duration,
+    /// For how long the others wait for a rank that has not entered a call; as long as `deadline` if not given.
+    pub late: Option<Duration>,
 }
 
 /// What came of it.
@@ -91,7 +91,7 @@ pub struct RankReport {
 }
 
 impl Job {
-    /// One checked call out of place, with the usual deadlines of 30 seconds.
+    /// One checked call out of place, with the usual deadline of 30 seconds.
     pub fn new(shape: Shape) -> Job {
         Job {
             shape,
@@ -103,7 +103,7 @@ impl Job {
             check: true,
             seed: 1,
             deadline: Duration::from_secs(30),
-            late: Duration::from_secs(30),
+            late: None,
         }
     }
 }

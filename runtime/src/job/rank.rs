@@ -15,8 +15,12 @@ use crate::cpus;
 use crate::error::Error;
 use crate::exec::buffers::Memory;
 use crate::exec::{Patience, Rank, Shape};
+use crate::memory::board::RankWords;
 use crate::memory::segment::Segment;
 use crate::wait::Policy;
+
+/// Elements that are filled or compared at a time.
+const TILE: u64 = 8 << 10;
 
 /// Runs the part of `rank`.
 pub fn run_rank(
@@ -38,6 +42,8 @@ struct Run<'a> {
     job: &'a Job,
     rank: RankId,
     caller: Rank<'a>,
+    /// Where this rank says that it is at work between calls.
+    words: &'a RankWords,
     memory: Memory,
     report: RankReport,
 }
@@ -51,11 +57,12 @@ impl<'a> Run<'a> {
         rank: RankId,
     ) -> Result<Run<'a>, Error> {
         let policy = Policy::of(plan.header.ranks as usize, cpus::allowed());
-        let patience = Patience { policy, stalled: job.deadline, late: job.late };
+        let patience = Patience { policy, stalled: job.deadline, late: job.late.unwrap_or(job.deadline) };
         let mut caller = Rank::connect(plan, segment, geometry.slot_bytes, rank, patience)?;
         let layout = caller.prepare(job.shape)?;
         let memory = Memory::new(plan, layout, rank, job.shape.in_place)?;
-        Ok(Run { plan, job, rank, caller, memory, report: RankReport::default() })
+        let words = segment.rank(rank);
+        Ok(Run { plan, job, rank, caller, words, memory, report: RankReport::default() })
     }
 
     fn all(&mut self) -> Result<RankReport, Error> {
@@ -99,14 +106,17 @@ impl<'a> Run<'a> {
     fn fill(&mut self, seed: u64) {
         let Shape { dtype, op, .. } = self.job.shape;
         for (b, _) in self.buffers(Role::Send) {
-            reference::fill(dtype, op, seed, self.rank, b, self.memory.bytes_mut(b));
+            let tiles = self.memory.bytes_mut(b).chunks_mut((TILE * u64::from(dtype.size())) as usize);
+            for (tile, bytes) in tiles.enumerate() {
+                reference::fill_from(dtype, op, seed, self.rank, b, tile as u64 * TILE, bytes);
+                self.words.at_work();
+            }
         }
     }
 
     /// Compares every element promised to this rank with the definition, a tile at a time so that the inputs of all
     /// ranks need no memory.
     fn check(&mut self, seed: u64) {
-        const TILE: u64 = 8 << 10;
         let Shape { dtype, op, elements, .. } = self.job.shape;
         let size = u64::from(dtype.size());
         let promise = Reference::new(&self.plan.promise);
@@ -124,6 +134,7 @@ impl<'a> Run<'a> {
                     let operands: Vec<&[u8]> = operands[..list.len()].iter().map(Vec::as_slice).collect();
                     let start = (u64::from(block) * elements + from) * size;
                     let got = &self.memory.bytes(b)[start as usize..][..(count * size) as usize];
+                    self.words.at_work();
                     let wrong = reference::check(dtype, op, &operands, got);
                     self.report.checked += count;
                     self.report.wrong += wrong.count;

@@ -54,10 +54,10 @@ pub fn run(plan: &VerifiedPlan, job: &Job, options: &Options<'_>) -> Result<Repo
     let plan_fd = memfd::publish(c"rcc-plan", &plan.to_bytes())?;
     let program = options.program.clone().unwrap_or_else(|| PathBuf::from("/proc/self/exe"));
 
-    let mut supervisor = Supervisor::new(plan, &segment, job.late);
+    let mut supervisor = Supervisor::new(plan, &segment, job.deadline);
     for rank in 0..plan.header.ranks {
         let child = spawn::spawn(&program, rank, segment_fd.as_fd(), plan_fd.as_fd())?;
-        supervisor.add(child, &control::Assignment { rank, geometry, job: job.clone() })?;
+        supervisor.add(child, &control::Assignment { rank, geometry, job: job.clone() });
     }
     drop((segment_fd, plan_fd));
     if let Some(started) = options.started {

@@ -20,6 +20,9 @@ use crate::job::RankReport;
 use crate::memory::segment::Segment;
 use crate::watch;
 
+/// How long ranks may at least take to start: a deadline for calls may be short, but a plan takes its time to verify.
+const LEAST_START: Duration = Duration::from_secs(30);
+
 /// How long ranks may take to end once the run has failed.
 const GRACE: Duration = Duration::from_millis(1000);
 
@@ -44,15 +47,22 @@ struct Watched {
 
 impl<'a> Supervisor<'a> {
     pub(super) fn new(plan: &'a VerifiedPlan, segment: &'a Segment, deadline: Duration) -> Supervisor<'a> {
-        Supervisor { plan, segment, deadline, ranks: Vec::new(), failure: None, positions: Vec::new() }
+        Supervisor {
+            plan,
+            segment,
+            deadline: deadline.max(LEAST_START),
+            ranks: Vec::new(),
+            failure: None,
+            positions: Vec::new(),
+        }
     }
 
     /// Watches over one more process, and tells it what to do.
-    pub(super) fn add(&mut self, started: Started, assignment: &Assignment) -> Result<(), Error> {
+    pub(super) fn add(&mut self, started: Started, assignment: &Assignment) {
         let watched =
             Watched { started, frames: Frames::default(), ready: false, outcome: None, exited: None };
         self.ranks.push(watched);
-        self.tell(self.ranks.len() - 1, &ToRank::Assignment(Box::new(assignment.clone())))
+        self.tell(self.ranks.len() - 1, &ToRank::Assignment(Box::new(assignment.clone())));
     }
 
     pub(super) fn pids(&self) -> Vec<u32> {
@@ -77,9 +87,7 @@ impl<'a> Supervisor<'a> {
             if !going && self.failure.is_none() && self.ranks.iter().all(|rank| rank.ready) {
                 going = true;
                 for rank in 0..self.ranks.len() {
-                    if let Err(error) = self.tell(rank, &ToRank::Go) {
-                        self.fail(error);
-                    }
+                    self.tell(rank, &ToRank::Go);
                 }
             }
             if !going && self.failure.is_none() && last_news.elapsed() > self.deadline {
@@ -182,10 +190,11 @@ impl<'a> Supervisor<'a> {
         Error::new(Kind::Late, message).of(absent)
     }
 
-    fn tell(&mut self, rank: usize, message: &ToRank) -> Result<(), Error> {
+    /// Tells a rank something. If it cannot be told, it has ended, and the next look at it says how.
+    fn tell(&mut self, rank: usize, message: &ToRank) {
         let socket = &mut self.ranks[rank].started.socket;
         // A few hundred bytes always fit the empty buffer of a new socket.
-        control::send(socket, message)
+        let _ = control::send(socket, message);
     }
 
     /// Ends all that still run, and says what came of it.

@@ -46,6 +46,8 @@ pub struct RankWords {
     pub left: AtomicU64,
     /// The barriers it has come to.
     pub barriers: AtomicU64,
+    /// Grows while it works between calls: who waits for it then knows that it has not been lost.
+    pub work: AtomicU64,
     /// Its process, or 0 where ranks are threads.
     pub pid: AtomicU32,
     doorbell: Doorbell,
@@ -144,6 +146,12 @@ impl Board {
 }
 
 impl RankWords {
+    /// Says that this rank is at work between calls.
+    #[inline]
+    pub fn at_work(&self) {
+        self.work.store(self.work.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+    }
+
     /// Wakes the rank if it sleeps. The look at `sleeping` is not ordered after what the caller has just published:
     /// a wake-up may be missed, and then costs one [`NAP`] at most; a fence here would cost every message.
     #[inline]
