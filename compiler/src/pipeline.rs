@@ -158,7 +158,7 @@ pub fn prove(
 
     at_stage(Stage::Prove);
     for callee in &elaborated.callees {
-        prove_form(&callee.trace, Form::Disjoint).map_err(|faults| {
+        prove_form(&callee.trace, Form::Disjoint, limits).map_err(|faults| {
             Failure::Wrong(graph_diagnostics(&faults, &callee.trace, loaded, &callee.request, limits))
         })?;
     }
@@ -169,7 +169,7 @@ pub fn prove(
     }
     let mut last = None;
     for &form in &forms {
-        let proved = prove_form(&trace, form)
+        let proved = prove_form(&trace, form, limits)
             .map_err(|faults| Failure::Wrong(graph_diagnostics(&faults, &trace, loaded, request, limits)))?;
         // Warnings speak of the program, not of a form: those of the first.
         let warnings = last.take().map_or_else(|| proved.1.warnings.clone(), |(_, _, first)| first);
@@ -204,8 +204,8 @@ pub fn compile(
     Ok(Compiled { proved, plan })
 }
 
-fn prove_form(trace: &Trace, form: Form) -> Result<(ChunkGraph, Proof), Vec<graph::Fault>> {
-    let graph = graph::build(trace, form)?;
+fn prove_form(trace: &Trace, form: Form, limits: &Limits) -> Result<(ChunkGraph, Proof), Vec<graph::Fault>> {
+    let graph = graph::build_within(trace, form, limits)?;
     let proof = graph::promise(trace, &graph)?;
     Ok((graph, proof))
 }

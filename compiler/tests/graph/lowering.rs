@@ -39,7 +39,10 @@ fn plan_of(trace: &mut Trace) -> Option<Plan> {
     let verified = match verify(plan, &Limits::default()) {
         Ok(verified) => verified,
         // A value that no one is promised may differ in place; ranks that call in different forms must not meet it.
-        Err(violations) if !trace.inplace.is_empty() && violations.iter().all(|v| v.code() == "plan::v4_forms_differ") => {
+        Err(violations)
+            if !trace.inplace.is_empty()
+                && violations.iter().all(|v| v.code() == "plan::v4_forms_differ") =>
+        {
             trace.inplace.clear();
             return plan_of(trace);
         }
@@ -77,7 +80,8 @@ fn run(plan: &Plan, call: &Call, scheduler: &mut dyn Scheduler) {
                 Cow::Owned(all[place.block as usize * block_bytes..][..block_bytes].to_vec())
             };
             let what = (call.dtype, call.op);
-            let wrong = reference.check((id, rank), call.elements, what, &mut entry, outcome.buffer(id, rank));
+            let wrong =
+                reference.check((id, rank), call.elements, what, &mut entry, outcome.buffer(id, rank));
             assert_eq!(wrong.count, 0, "{call:?}: buffer {index} at rank {}: {:?}", rank.0, wrong.first);
         }
     }
@@ -130,7 +134,8 @@ fn tangled_steps_need_only_one_slot() {
 
     // Both ranks rotate all their cells through the other in one step: messages would have to wait for each other.
     let cells = 5;
-    let mut b = Builder::new(2, cells).buffer("data", BufferKind::Inout, 1).buffer("t", BufferKind::Scratch, 1);
+    let mut b =
+        Builder::new(2, cells).buffer("data", BufferKind::Inout, 1).buffer("t", BufferKind::Scratch, 1);
     b = b.ensures(block(0, 0, 0), vec![block(0, 0, 0), block(0, 1, 0)]);
     b = b.ensures(block(0, 1, 0), vec![block(0, 0, 0), block(0, 1, 0)]);
     for rank in 0..2 {
