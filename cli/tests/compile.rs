@@ -150,7 +150,7 @@ fn explained_costs_are_those_of_the_literature() {
 fn codes_are_explained() {
     rcc(&["explain", "coll::promise"]).ends(0).shows("promises").shows("algorithm ring");
     rcc(&["explain", "promise"]).ends(0).shows("promises");
-    rcc(&["explain", "plan::v2_deadlock"]).ends(0).shows("stuck");
+    rcc(&["explain", "plan::v2_deadlock"]).ends(0).shows("circle");
     let listed = rcc(&["explain", "--list"]).ends(0);
     assert!(listed.out.lines().count() > 60);
 }

@@ -3,6 +3,7 @@
 //! In: the files and their tasks. Out: lines on standard output and diagnostics on standard error, or one document. A
 //! fault that shows at many shapes is shown once, at the first, and a warning once for its place in the source.
 
+use std::cmp::Reverse;
 use std::time::Duration;
 
 use compiler::diagnostics::{Diagnostic, Severity};
@@ -17,6 +18,9 @@ use crate::target::Chosen;
 
 /// More faults than this of one algorithm are counted only.
 const SHOWN: usize = 10;
+
+/// See `said_once`.
+const PROMISE: &str = "coll::promise";
 
 /// Text; fails if anything is wrong.
 pub(super) fn text(files: &[Chosen], tasks: &[Task<'_>], output: &mut Output) -> Result<(), Failure> {
@@ -144,15 +148,34 @@ fn said_once<'a>(
             None => distinct.push((diagnostic, vec![outcome.shape.clone()])),
         }
     }
-    for (diagnostic, shapes) in distinct.iter().take(SHOWN) {
+    // Of a broken promise each shape tells just the first place, and that is not always the same: one fault, told
+    // where it shows at most shapes.
+    let at_most_shapes = |code: &str| {
+        let same = distinct.iter().enumerate().filter(|(_, (known, _))| known.code == code);
+        same.max_by_key(|(index, (_, shapes))| (shapes.len(), Reverse(*index))).map(|(index, _)| index)
+    };
+    let told: Vec<usize> = (0..distinct.len())
+        .filter(|&index| distinct[index].0.code != PROMISE || at_most_shapes(PROMISE) == Some(index))
+        .collect();
+    for &index in told.iter().take(SHOWN) {
+        let (diagnostic, shapes) = &distinct[index];
         output.diagnostic(diagnostic, sources);
-        if shapes.len() > 1 && diagnostic.severity == Severity::Error {
-            let (first, rest) = (shape::show(&shapes[0]), shape::show_all(&shapes[1..]));
-            output.note(&format!("  (shown for --ranks {first}; also for {rest})\n"));
+        let mut others: Vec<Shape> = shapes[1..].to_vec();
+        if diagnostic.code == PROMISE {
+            let elsewhere = distinct
+                .iter()
+                .enumerate()
+                .filter(|&(other, (known, _))| other != index && known.code == PROMISE);
+            others.extend(elsewhere.flat_map(|(_, (_, shapes))| shapes.iter().cloned()));
+            others.sort();
+        }
+        if !others.is_empty() && diagnostic.severity == Severity::Error {
+            let (first, rest) = (shape::show(&shapes[0]), shape::show_all(&others));
+            output.note(&format!("  (shown for --ranks {first}; it fails for {rest} too)\n"));
         }
     }
-    if distinct.len() > SHOWN {
-        output.note(&format!("  (and {} more)\n", distinct.len() - SHOWN));
+    if told.len() > SHOWN {
+        output.note(&format!("  (and {} more)\n", told.len() - SHOWN));
     }
 }
 

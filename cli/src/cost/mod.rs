@@ -179,11 +179,33 @@ impl<'a> Walk<'a> {
         }
         let free = self.unmet.iter().enumerate().filter(|&(_, &unmet)| unmet == 0);
         self.heap = free.map(|(step, _)| Reverse((0, step as u32))).collect();
-        // Earliest first: a rank's port is taken by the message that could go first.
-        while let Some(Reverse((_, step))) = self.heap.pop() {
-            self.step(StepId(step));
+        // Round by round: a port goes to the message that could go first. A step whose ports are taken comes again later.
+        while let Some(Reverse((round, step))) = self.heap.pop() {
+            let free = self.free(StepId(step));
+            if free > round {
+                self.heap.push(Reverse((free, step)));
+            } else {
+                self.step(StepId(step));
+            }
         }
         self.cost
+    }
+
+    /// The round before the first one in which the step's first message can go; for others: when they are ready.
+    fn free(&self, id: StepId) -> u64 {
+        let ready = self.ready[id.index()].round;
+        let sends = self.plan.dst(&self.plan.steps[id.index()]).iter().find_map(|&operand| match operand {
+            Operand::Channel(channel) => Some(channel),
+            Operand::Local { .. } | Operand::Peer { .. } => None,
+        });
+        sends.map_or(ready, |channel| self.ports(channel, id).max(ready))
+    }
+
+    /// The last round in which an end of a message is busy.
+    fn ports(&self, channel: ChannelId, id: StepId) -> u64 {
+        let readers = self.graph.receivers.get(&(channel, id)).map_or(&[][..], Vec::as_slice);
+        let busy = readers.iter().map(|reader| self.receive_port[self.graph.rank[reader.index()].index()]);
+        busy.chain([self.send_port[self.graph.rank[id.index()].index()]]).max().unwrap_or(0)
     }
 
     /// Follows a step all of whose needs are met.
@@ -222,8 +244,7 @@ impl<'a> Walk<'a> {
     fn send(&mut self, channel: ChannelId, id: StepId, rank: RankId, bytes: u64, done: At) {
         let readers = self.graph.receivers.get(&(channel, id)).cloned().unwrap_or_default();
         let data = self.plan.channels[channel.index()].kind == ChannelKind::Slots;
-        let ports = readers.iter().map(|reader| self.receive_port[self.graph.rank[reader.index()].index()]);
-        let round = 1 + ports.chain([self.send_port[rank.index()], done.round]).max().unwrap_or(0);
+        let round = 1 + self.ports(channel, id).max(done.round);
         self.send_port[rank.index()] = round;
         for reader in readers {
             let to = self.graph.rank[reader.index()];

@@ -59,6 +59,28 @@ fn a_multicast_takes_one_round_and_a_relay_two() {
 }
 
 #[test]
+fn a_ports_round_goes_to_whoever_can_use_it_first() {
+    // Everyone sends to the next rank, then to the one after: two rounds, although rank 0 could take ports of both first.
+    let mut p = PlanBuilder::new("shift", "alltoall", &[3]);
+    let input = p.buffer("input", Role::Send, 3);
+    let output = p.buffer("output", Role::Recv, 3);
+    let blocks: Vec<_> = (0..3).map(|rank| p.block(rank)).collect();
+    let mut channels = Vec::new();
+    for from in 0..3 {
+        for shift in 1..3 {
+            let to = (from + shift) % 3;
+            let channel = p.channel(blocks[from], &[blocks[to]]);
+            p.step(blocks[from], &[local(input, to as u32)], &[put(channel)]);
+            channels.push((from, to, channel));
+        }
+    }
+    for (from, to, channel) in channels {
+        p.step(blocks[to], &[get(channel)], &[local(output, from as u32)]);
+    }
+    assert_eq!(cost(&p.finish().unwrap().plan, 8, Dtype::F32).unwrap().rounds, 2);
+}
+
+#[test]
 fn bytes_follow_the_piece_through_scratch_and_messages() {
     // Three cells of a block of 10: 3, 3 and 4 elements. Cell 2 is kept in scratch cell 0 and sent from there.
     let mut p = PlanBuilder::new("pieces", "custom", &[2]);
