@@ -10,13 +10,14 @@ use std::collections::BTreeMap;
 
 use common::explore::{Setting, Verdict, explore, explore_form, explore_with};
 use common::mutate::{Kind, mutants};
+use common::random::{self, Dice};
 use rcc_plan::display::show;
 use rcc_plan::dtype::{Dtype, Op};
 use rcc_plan::interpret::scheduler::Random;
 use rcc_plan::interpret::{Call, clocks, interpret};
 use rcc_plan::plan::{Plan, Role};
 use rcc_plan::reference::{Reference, fill};
-use rcc_plan::verify::{Limits, verify};
+use rcc_plan::verify::{Limits, least_slots, verify};
 
 #[derive(Debug, Default)]
 struct Row {
@@ -81,7 +82,8 @@ fn holds_otherwise(name: &str, kind: Kind, plan: &Plan) {
                 ..Call::new(elements, Dtype::I32, op)
             };
             let call = Call { slot_bytes: 16, ..call };
-            computes_the_promise(plan, &call).unwrap_or_else(|e| panic!("{name}, {kind:?}, {call:?}: {e}"));
+            computes_the_promise(plan, &call)
+                .unwrap_or_else(|e| panic!("{name}, {kind:?}, {call:?}: {e}\n{}", show(plan)));
         }
     }
 }
@@ -154,11 +156,8 @@ fn no_pair_of_mutations_that_breaks_a_plan_is_accepted() {
     let mut rows: BTreeMap<String, Row> = BTreeMap::new();
     let plans = common::plans::small();
     let singles: Vec<_> = plans.iter().map(|(name, plan)| (*name, mutants(plan))).collect();
-    let mut seed = 1u64;
-    let mut draw = |n: usize| {
-        seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (seed >> 33) as usize % n
-    };
+    let mut dice = Dice(1);
+    let mut draw = |n: usize| dice.roll(n);
     for _ in 0..4000 {
         let (name, first) = &singles[draw(singles.len())];
         let (kind, once) = &first[draw(first.len())];
@@ -171,6 +170,43 @@ fn no_pair_of_mutations_that_breaks_a_plan_is_accepted() {
         judge(name, *kind, twice, rows.entry(format!("{kind:?}, more")).or_default());
     }
     print(&rows);
+}
+
+/// Random programs spread over blocks: right in every order, accepted, and so for their mutants.
+#[test]
+fn random_plans_are_accepted_and_their_broken_mutants_are_not() {
+    let mut rows: BTreeMap<String, Row> = BTreeMap::new();
+    let mut dice = Dice(11);
+    let mut tried = 0;
+    for seed in 0..400 {
+        let mut plan = random::plan(seed);
+        plan.header.k_min = least_slots(&plan, &Limits::default()).unwrap();
+        let row = rows.entry("(none)".to_string()).or_default();
+        row.mutants += 1;
+        match explore(&plan) {
+            Verdict::TooLarge => continue,
+            truth => assert!(matches!(truth, Verdict::Right(_)), "{seed}: {truth:?}\n{}", show(&plan)),
+        }
+        row.equivalent += 1;
+        let refused = verify(plan.clone(), &Limits::default()).err();
+        assert!(refused.is_none(), "{seed}: {refused:?}\n{}", show(&plan));
+        row.accepted += 1;
+        holds_otherwise("random", Kind::OtherForm, &plan);
+        // The same number of each kind, so that the few waits weigh as much as the many cells.
+        let mut by_kind: BTreeMap<Kind, Vec<Plan>> = BTreeMap::new();
+        for (kind, mutant) in mutants(&plan) {
+            by_kind.entry(kind).or_default().push(mutant);
+        }
+        for (kind, mutants) in by_kind {
+            let mutant = &mutants[dice.roll(mutants.len())];
+            if explore(mutant) != Verdict::TooLarge {
+                judge("random", kind, mutant, rows.entry(format!("{kind:?}")).or_default());
+                tried += 1;
+            }
+        }
+    }
+    print(&rows);
+    assert!(tried > 2000, "{tried}");
 }
 
 /// One run with vector clocks speaks for all orders: where it finds nothing and a run with `k_min` slots gives what is

@@ -263,10 +263,10 @@ fn check_call(plan: &Plan, call: &Call) -> Result<Option<u32>, Fault> {
     if !call.op.has_post() {
         return Ok(None);
     }
-    // One number for all, or nothing that the outer part could be applied to.
+    // One number for all promised reductions. If none is promised, the outer part is that of one operand: nothing.
     let divisor = plan.promise.reduced_operands();
-    let due = plan.promise.reduces() || plan.steps.iter().any(|step| step.post);
-    if !plan.header.serves_post || (due && divisor.is_none()) {
+    let reduces = plan.promise.lists.iter().any(|list| list.len() > 1);
+    if !plan.header.serves_post || (reduces && divisor.is_none()) {
         return Err(Fault::Operator { op: call.op });
     }
     Ok(divisor)

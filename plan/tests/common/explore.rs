@@ -124,6 +124,8 @@ struct Model<'a> {
 
 impl<'a> Model<'a> {
     fn new(plan: &'a Plan, setting: Setting) -> Result<Model<'a>, &'static str> {
+        // Where no reduction is promised, the outer part is that of one operand: nothing.
+        let outer = plan.header.serves_post && plan.promise.lists.iter().any(|list| list.len() > 1);
         let mut model = Model {
             plan,
             setting,
@@ -133,7 +135,7 @@ impl<'a> Model<'a> {
             cells: 0,
             size: FxHashMap::default(),
             entry: Vec::new(),
-            factor: if plan.header.serves_post { random(setting.seed, 77) } else { 1 },
+            factor: if outer { random(setting.seed, 77) } else { 1 },
         };
         for (b, block) in plan.blocks.iter().enumerate() {
             let mut events = Vec::new();

@@ -4,6 +4,7 @@
 pub(crate) mod explore;
 pub(crate) mod mutate;
 pub(crate) mod plans;
+pub(crate) mod random;
 
 use rcc_plan::plan::{Buffer, Plan, Presence, Role};
 
