@@ -229,6 +229,12 @@ fn messages_that_nobody_receives_are_a_fault() {
     plan.operands.swap(plan.steps[reader].operands as usize + 2, plan.steps[reader].operands as usize + 3);
     let fault = run(&plan, &Call::new(4, Dtype::I32, Op::Sum), &mut RoundRobin::default()).unwrap_err();
     assert_eq!(fault, Fault::Unread { channel: ChannelId(1) });
+
+    // One of two readers takes no message.
+    let mut plan = common::plans::multicast_allgather(3);
+    plan.blocks[2].body.end -= 1;
+    let fault = run(&plan, &Call::new(4, Dtype::I32, Op::Sum), &mut RoundRobin::default()).unwrap_err();
+    assert_eq!(fault, Fault::Unread { channel: ChannelId(1) });
 }
 
 #[test]

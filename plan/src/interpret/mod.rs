@@ -5,7 +5,7 @@
 //! for, a read of what nothing wrote, operands of unequal length. Every executor must agree with it. It is written
 //! to be read, not to be fast, and shares no code with `verify`. It takes any plan, also one that `verify` refuses.
 //!
-//! - [`order`](mod@order): one order of all events of one iteration; [`classes`]: which cell of a block each value
+//! - `order`: one order of all events of one iteration; [`classes`]: which cell of a block each value
 //!   came from; [`clocks`]: a run that speaks for all orders and finds races.
 //! - `control`: who can act, and what acting does to channels and waits. `memory`: bytes, and what is defined.
 //!
@@ -17,7 +17,7 @@ pub mod classes;
 pub mod clocks;
 mod control;
 mod memory;
-pub mod order;
+mod order;
 pub mod scheduler;
 
 use std::collections::VecDeque;
