@@ -20,7 +20,6 @@ pub(crate) fn run(args: &args::Bench, output: &mut Output) -> Result<(), Failure
     if !call.json {
         titles(args, output)?;
     }
-    let bar = output.progress(if call.json { sizes.len() as u64 } else { 0 }, "measuring");
     match &mut source {
         Source::Selected(_) => {
             for &bytes in &sizes {
@@ -28,7 +27,6 @@ pub(crate) fn run(args: &args::Bench, output: &mut Output) -> Result<(), Failure
                 for runnable in &plans {
                     measure(args, runnable, bytes, true, &stop, &mut rows, output)?;
                 }
-                bar.inc(1);
             }
         }
         Source::Named(plans) => {
@@ -39,11 +37,9 @@ pub(crate) fn run(args: &args::Bench, output: &mut Output) -> Result<(), Failure
                 for &bytes in &sizes {
                     measure(args, runnable, bytes, false, &stop, &mut rows, output)?;
                 }
-                bar.inc(1);
             }
         }
     }
-    bar.finish_and_clear();
     if call.json {
         output.json(&rows)?;
     } else {
@@ -78,7 +74,10 @@ fn measure(
     let count = runnable.convention.count(bytes, call.dtype);
     let mut forms: [Option<Row>; 2] = [None, None];
     for in_place in call.forms(&runnable.plan)? {
-        let (row, report) = call.measure(runnable, count, in_place, stop)?;
+        let busy = output.busy("measuring");
+        let measured = call.measure(runnable, count, in_place, stop);
+        drop(busy);
+        let (row, report) = measured?;
         if let Some(first) = &report.first_wrong {
             output.note(&format!(
                 "wrong: {} of {} bytes: rank {}, {}[{}], element {}: got {}, expected {}",

@@ -276,7 +276,10 @@ fn one(
     let algorithm = loaded.program.algorithm(id);
     let shape = worlds::one_shape(algorithm, asked)?;
     let request = worlds::one_root(&loaded.program, id, &shape, &worlds::given(algorithm, params)?)?;
-    match pipeline::compile(loaded, &request, limits, &mut |_| {}) {
+    let busy = output.busy("compiling");
+    let compiled = pipeline::compile(loaded, &request, limits, &mut |_| {});
+    drop(busy);
+    match compiled {
         Ok(compiled) => Ok(Runnable::new(compiled.plan)),
         Err(failure) => Err(crate::compile::explain(failure, loaded, output)),
     }

@@ -17,11 +17,10 @@ use compiler::diagnostics::Diagnostic;
 use compiler::elaborate::Request;
 use compiler::limits::Limits;
 use compiler::pipeline::{self, Loaded};
-use indicatif::ProgressBar;
 
 use crate::args;
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::output::{Output, Progress};
 use crate::shape::{self, Shape};
 use crate::target::{Chosen, Target};
 use crate::worlds::{self, Skipped};
@@ -47,11 +46,17 @@ struct Outcome {
     proved: usize,
     /// The `require` that excludes a job.
     excluded: Option<(String, Diagnostic)>,
-    errors: Vec<Diagnostic>,
-    warnings: Vec<Diagnostic>,
+    errors: Vec<At>,
+    warnings: Vec<At>,
     /// Whether ranks that are promised the same end with the same bits; none: no two are.
     same_bits: Option<bool>,
     time: Duration,
+}
+
+/// A diagnostic, and the open rank parameters for which it came.
+struct At {
+    roots: Vec<(String, i64)>,
+    diagnostic: Diagnostic,
 }
 
 /// What one job found.
@@ -74,6 +79,8 @@ struct Job {
     task: usize,
     outcome: usize,
     request: Request,
+    /// The rank parameters that were left open, and what they are here.
+    roots: Vec<(String, i64)>,
 }
 
 /// Runs the command.
@@ -103,11 +110,11 @@ pub(crate) fn run(args: &args::Check, output: &mut Output) -> Result<(), Failure
         let [job] = &jobs[..] else { return Err(one_job(&tasks, &jobs)) };
         return crate::history::run(place, tasks[job.task].loaded, &job.request, &limits, output);
     }
-    let bar = output.progress(jobs.len() as u64, "proving");
-    let found = prove_all(&tasks, &jobs, &limits, &bar);
-    bar.finish_and_clear();
+    let progress = output.progress(jobs.len() as u64, "proving");
+    let found = prove_all(&tasks, &jobs, &limits, &progress);
+    drop(progress);
     for (job, (found, time)) in jobs.iter().zip(found) {
-        tasks[job.task].shapes[job.outcome].add(found, time);
+        tasks[job.task].shapes[job.outcome].add(found, time, &job.roots);
     }
     if args.json { report::json(&files, &tasks, output) } else { report::text(&files, &tasks, output) }
 }
@@ -135,7 +142,11 @@ fn add_task<'a>(
         };
         let outcome = outcomes.len();
         outcomes.push(Outcome { shape, ..Outcome::default() });
-        jobs.extend(requests.into_iter().map(|request| Job { task: tasks.len(), outcome, request }));
+        jobs.extend(requests.into_iter().map(|request| {
+            let open = request.params.iter().filter(|(name, _)| !given.contains_key(*name));
+            let roots = open.map(|(name, value)| (name.clone(), *value)).collect();
+            Job { task: tasks.len(), outcome, request, roots }
+        }));
     }
     let every_root = worlds::is_open(algorithm, &given);
     tasks.push(Task { loaded, algorithm: id, every_root, shapes: outcomes, skipped });
@@ -143,7 +154,12 @@ fn add_task<'a>(
 }
 
 /// Does all jobs on all cores; what was found and how long it took, in the order of the jobs.
-fn prove_all(tasks: &[Task<'_>], jobs: &[Job], limits: &Limits, bar: &ProgressBar) -> Vec<(Found, Duration)> {
+fn prove_all(
+    tasks: &[Task<'_>],
+    jobs: &[Job],
+    limits: &Limits,
+    progress: &Progress,
+) -> Vec<(Found, Duration)> {
     let mut order: Vec<usize> = (0..jobs.len()).collect();
     order.sort_by_key(|&job| std::cmp::Reverse(shape::ranks(&jobs[job].request.shape)));
     let next = AtomicUsize::new(0);
@@ -153,7 +169,7 @@ fn prove_all(tasks: &[Task<'_>], jobs: &[Job], limits: &Limits, bar: &ProgressBa
             let start = Instant::now();
             let result = prove(tasks[jobs[job].task].loaded, &jobs[job].request, limits);
             *found[job].lock().unwrap_or_else(PoisonError::into_inner) = Some((result, start.elapsed()));
-            bar.inc(1);
+            progress.advance();
         }
     };
     let threads = thread::available_parallelism().map_or(1, usize::from).min(jobs.len()).max(1);
@@ -180,7 +196,8 @@ fn prove(loaded: &Loaded, request: &Request, limits: &Limits) -> Found {
 }
 
 impl Outcome {
-    fn add(&mut self, found: Found, time: Duration) {
+    fn add(&mut self, found: Found, time: Duration, roots: &[(String, i64)]) {
+        let at = |diagnostic| At { roots: roots.to_vec(), diagnostic };
         self.time += time;
         match found {
             Found::Proved { same_bits, warnings } => {
@@ -189,10 +206,10 @@ impl Outcome {
                     (Some(known), Some(here)) => Some(known && here),
                     (known, here) => known.or(here),
                 };
-                self.warnings.extend(warnings);
+                self.warnings.extend(warnings.into_iter().map(at));
             }
             Found::Excluded(why, diagnostic) => self.excluded = Some((why, *diagnostic)),
-            Found::Wrong(errors) => self.errors.extend(errors),
+            Found::Wrong(errors) => self.errors.extend(errors.into_iter().map(at)),
         }
     }
 

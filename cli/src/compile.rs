@@ -51,8 +51,10 @@ pub(crate) fn run(args: &args::Compile, output: &mut Output) -> Result<(), Failu
     if args.emit == Some(Stage::Ast) {
         return output.text(&emit::ast(&loaded, id));
     }
+    let busy = output.busy("compiling");
     let compiled = pipeline::compile(&loaded, &request, &limits, &mut |stage| stages.begin(stage.name()));
     stages.end();
+    drop(busy);
     let compiled = compiled.map_err(|failure| explain(failure, &loaded, output))?;
     for warning in &compiled.proved.warnings {
         output.diagnostic(warning, &loaded.sources);

@@ -34,7 +34,7 @@ pub(crate) fn run(args: &args::Explain, output: &mut Output) -> Result<(), Failu
     if looks_like_code || (bare && !(text == "std" || text.starts_with("std::"))) {
         let near = pages::nearest(&text).map(|near| format!("did you mean `{near}`?"));
         let help = near.unwrap_or_else(|| "`rcc explain --list` lists all codes".to_string());
-        return Err(Failure::usage_help(format!("there is no error code `{text}`"), help));
+        return Err(Failure::usage_help(format!("there is no error code or file `{text}`"), help));
     }
     let plan = plan(args, output)?;
     explain_plan(&plan, args, output)

@@ -4,7 +4,6 @@
 //! only rewritten if the new text reads back as the same program with the same comments; a fault of the printer
 //! must never cost anybody a line.
 
-use std::io::{self, Read};
 use std::path::Path;
 
 use compiler::diagnostics::syntax::syntax;
@@ -47,14 +46,8 @@ pub(crate) fn run(args: &args::Fmt, output: &mut Output) -> Result<(), Failure> 
 
 fn one(path: &Path, check: bool, output: &mut Output) -> Result<(), Failure> {
     let standard = path.as_os_str() == "-";
-    let (name, bytes) = if standard {
-        let mut bytes = Vec::new();
-        let read = io::stdin().lock().read_to_end(&mut bytes);
-        read.map_err(|error| Failure::file("read", Path::new("standard input"), &error))?;
-        ("standard input".to_string(), bytes)
-    } else {
-        (path.display().to_string(), target::read(path)?)
-    };
+    let bytes = target::read(path)?;
+    let name = if standard { target::STDIN.to_string() } else { path.display().to_string() };
     let laid_out = lay_out(&name, &bytes, output)?;
     let same = laid_out.as_bytes() == bytes;
     match (check, standard) {

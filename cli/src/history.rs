@@ -42,7 +42,7 @@ pub(crate) fn run(
     };
     let text = answer(place, trace, &graph, &loaded.sources, &mut bindings)
         .map_err(|why| Failure::usage_help(format!("--trace: {why}"), "a place looks like data[3] @ 1"))?;
-    output.text(&text)?;
+    output.line(text.trim_end())?;
     match graph::promise(trace, &graph) {
         Ok(_) => Ok(()),
         Err(_) => {

@@ -4,6 +4,8 @@
 //! character set); everyone else is handed an [`Output`].
 
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use compiler::diagnostics::Diagnostic;
 use compiler::diagnostics::render::{Style, render};
@@ -105,16 +107,59 @@ impl Output {
         if self.color { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_string() }
     }
 
-    /// A bar of `total` pieces of work on standard error; invisible unless that is a terminal.
-    pub(crate) fn progress(&self, total: u64, doing: &'static str) -> ProgressBar {
-        let target =
-            if self.interactive { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-        let bar = ProgressBar::with_draw_target(Some(total), target);
+    /// A bar of `total` pieces of work; on a terminal only, and only if it takes long enough to be seen.
+    pub(crate) fn progress(&self, total: u64, doing: &'static str) -> Progress {
+        let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::hidden());
         if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} ({eta})") {
             bar.set_style(style);
         }
         bar.set_message(doing);
-        bar
+        Progress { bar, shown: AtomicBool::new(!self.interactive), start: Instant::now() }
+    }
+
+    /// Says on a terminal that work is being done, until it is dropped.
+    pub(crate) fn busy(&self, doing: &'static str) -> Busy {
+        if !self.interactive {
+            return Busy(ProgressBar::hidden());
+        }
+        let bar = ProgressBar::new_spinner();
+        bar.set_message(doing);
+        bar.enable_steady_tick(Duration::from_millis(100));
+        Busy(bar)
+    }
+}
+
+/// A bar; gone when it is dropped.
+pub(crate) struct Progress {
+    bar: ProgressBar,
+    /// Whether it is drawn already, or never will be.
+    shown: AtomicBool,
+    start: Instant,
+}
+
+impl Progress {
+    /// Another piece is done; from any thread.
+    pub(crate) fn advance(&self) {
+        let long = self.start.elapsed() > Duration::from_millis(400);
+        if long && !self.shown.swap(true, Ordering::Relaxed) {
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
+        self.bar.inc(1);
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// A spinner; gone when it is dropped.
+pub(crate) struct Busy(ProgressBar);
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
     }
 }
 

@@ -26,7 +26,10 @@ pub(crate) fn run(args: &args::Run, output: &mut Output) -> Result<(), Failure> 
         };
         let mut first = true;
         for in_place in call.forms(&runnable.plan)? {
-            let (row, report) = call.measure(runnable, count, in_place, &stop)?;
+            let busy = output.busy("running");
+            let measured = call.measure(runnable, count, in_place, &stop);
+            drop(busy);
+            let (row, report) = measured?;
             if !call.json {
                 if std::mem::take(&mut first) {
                     head(runnable, &row, args, &report, matches!(source, Source::Selected(_)), output)?;

@@ -20,6 +20,9 @@ use crate::output::Output;
 /// More than this is not read at all, whatever `--limit` says.
 const MOST_BYTES: u64 = 256 << 20;
 
+/// What standard input is called in messages.
+pub(crate) const STDIN: &str = "standard input";
+
 /// What an argument names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Target {
@@ -75,7 +78,8 @@ impl Target {
             }
             Target::Source(path) => {
                 let bytes = read(path)?;
-                let name = path.display().to_string();
+                let name =
+                    if path.as_os_str() == "-" { STDIN.to_string() } else { path.display().to_string() };
                 let loaded = pipeline::load(&[(name.clone(), bytes)], limits);
                 let here = |id: &AlgorithmId| loaded.files.contains(&loaded.program.algorithm(*id).file);
                 let algorithms = loaded.program.algorithms().filter(here).collect();
@@ -120,12 +124,16 @@ pub(crate) fn report(loaded: &Loaded, output: &mut Output) -> Result<(), Failure
     if loaded.diagnostics.is_empty() { Ok(()) } else { Err(Failure::Wrong) }
 }
 
-/// Reads a file, however it may be spoilt.
+/// Reads a file, however it may be spoilt; `-` is standard input.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     let failure = |error: std::io::Error| Failure::file("read", path, &error);
     let mut bytes = Vec::new();
-    let file = File::open(path).map_err(failure)?;
-    file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(failure)?;
+    let read = if path.as_os_str() == "-" {
+        std::io::stdin().lock().take(MOST_BYTES + 1).read_to_end(&mut bytes)
+    } else {
+        File::open(path).and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut bytes))
+    };
+    read.map_err(failure)?;
     if bytes.len() as u64 > MOST_BYTES {
         return Err(Failure::usage(format!(
             "{} is larger than {}",

@@ -10,7 +10,7 @@ use compiler::diagnostics::{Diagnostic, Severity};
 use compiler::source::Sources;
 use serde::Serialize;
 
-use super::{Outcome, Task, Verdict};
+use super::{At, Outcome, Task, Verdict};
 use crate::failure::Failure;
 use crate::output::{Output, Paint};
 use crate::shape::{self, Shape};
@@ -129,53 +129,61 @@ fn skipped(task: &Task<'_>, output: &mut Output) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Draws each distinct diagnostic once, and says for which other shapes it came again.
-fn said_once<'a>(
-    found: impl Iterator<Item = (&'a Outcome, &'a Diagnostic)>,
-    sources: &Sources,
-    output: &mut Output,
-) {
-    let mut distinct: Vec<(&Diagnostic, Vec<Shape>)> = Vec::new();
-    for (outcome, diagnostic) in found {
-        let same = |known: &Diagnostic| {
-            known.code == diagnostic.code
-                && known.labels.first().map(|label| label.span)
-                    == diagnostic.labels.first().map(|label| label.span)
+/// A distinct diagnostic, where it came first, and at which shapes it came.
+struct Distinct<'a> {
+    first: &'a At,
+    shapes: Vec<Shape>,
+}
+
+/// Draws each distinct diagnostic once, and says where it came and for which other shapes.
+fn said_once<'a>(found: impl Iterator<Item = (&'a Outcome, &'a At)>, sources: &Sources, output: &mut Output) {
+    let mut distinct: Vec<Distinct<'_>> = Vec::new();
+    let mut failing: Vec<Shape> = Vec::new();
+    for (outcome, at) in found {
+        let place = |at: &At| at.diagnostic.labels.first().map(|label| label.span);
+        let same = |known: &&mut Distinct<'_>| {
+            known.first.diagnostic.code == at.diagnostic.code && place(known.first) == place(at)
         };
-        match distinct.iter_mut().find(|(known, _)| same(known)) {
-            Some((_, shapes)) if shapes.last() != Some(&outcome.shape) => shapes.push(outcome.shape.clone()),
+        match distinct.iter_mut().find(same) {
+            Some(known) if known.shapes.last() != Some(&outcome.shape) => {
+                known.shapes.push(outcome.shape.clone());
+            }
             Some(_) => {}
-            None => distinct.push((diagnostic, vec![outcome.shape.clone()])),
+            None => distinct.push(Distinct { first: at, shapes: vec![outcome.shape.clone()] }),
+        }
+        if at.diagnostic.code == PROMISE && !failing.contains(&outcome.shape) {
+            failing.push(outcome.shape.clone());
         }
     }
-    // Of a broken promise each shape tells just the first place, and that is not always the same: one fault, told
-    // where it shows at most shapes.
-    let at_most_shapes = |code: &str| {
-        let same = distinct.iter().enumerate().filter(|(_, (known, _))| known.code == code);
-        same.max_by_key(|(index, (_, shapes))| (shapes.len(), Reverse(*index))).map(|(index, _)| index)
-    };
-    let told: Vec<usize> = (0..distinct.len())
-        .filter(|&index| distinct[index].0.code != PROMISE || at_most_shapes(PROMISE) == Some(index))
-        .collect();
-    for &index in told.iter().take(SHOWN) {
-        let (diagnostic, shapes) = &distinct[index];
-        output.diagnostic(diagnostic, sources);
-        let mut others: Vec<Shape> = shapes[1..].to_vec();
-        if diagnostic.code == PROMISE {
-            let elsewhere = distinct
-                .iter()
-                .enumerate()
-                .filter(|&(other, (known, _))| other != index && known.code == PROMISE);
-            others.extend(elsewhere.flat_map(|(_, (_, shapes))| shapes.iter().cloned()));
-            others.sort();
-        }
-        if !others.is_empty() && diagnostic.severity == Severity::Error {
-            let (first, rest) = (shape::show(&shapes[0]), shape::show_all(&others));
-            output.note(&format!("  (shown for --ranks {first}; it fails for {rest} too)\n"));
+    // Of a broken promise every shape and root tells its first place only, and these differ: it is one fault, told
+    // where it is typical (at half of the shapes at least) and where most is known about it.
+    let promise = (distinct.iter().enumerate())
+        .filter(|(_, known)| known.first.diagnostic.code == PROMISE)
+        .max_by_key(|(index, known)| {
+            let typical = known.shapes.len() * 2 >= failing.len();
+            (typical, known.first.diagnostic.labels.len(), known.shapes.len(), Reverse(*index))
+        })
+        .map(|(index, _)| index);
+    let told = (distinct.iter().enumerate())
+        .filter(|(index, known)| known.first.diagnostic.code != PROMISE || promise == Some(*index))
+        .map(|(_, known)| known);
+    let (shown, rest): (Vec<_>, Vec<_>) = told.enumerate().partition(|(count, _)| *count < SHOWN);
+    for (_, Distinct { first, shapes }) in shown {
+        output.diagnostic(&first.diagnostic, sources);
+        let all = if first.diagnostic.code == PROMISE { &failing } else { shapes };
+        let others: Vec<Shape> = all.iter().filter(|shape| **shape != shapes[0]).cloned().collect();
+        if first.diagnostic.severity == Severity::Error && (!others.is_empty() || !first.roots.is_empty()) {
+            let roots: String =
+                first.roots.iter().map(|(name, value)| format!(" --param {name}={value}")).collect();
+            let also = match others.is_empty() {
+                true => String::new(),
+                false => format!("; it fails for {} too", shape::show_all(&others)),
+            };
+            output.note(&format!("  (shown for --ranks {}{roots}{also})\n", shape::show(&shapes[0])));
         }
     }
-    if told.len() > SHOWN {
-        output.note(&format!("  (and {} more)\n", told.len() - SHOWN));
+    if !rest.is_empty() {
+        output.note(&format!("  (and {} more)\n", rest.len()));
     }
 }
 
@@ -198,7 +206,7 @@ pub(super) fn json(files: &[Chosen], tasks: &[Task<'_>], output: &mut Output) ->
         let left = all.count();
         for outcome in &task.shapes {
             let excluded = outcome.excluded.iter().map(|(_, diagnostic)| diagnostic);
-            let diagnostics = outcome.errors.iter().chain(&outcome.warnings);
+            let diagnostics = outcome.errors.iter().chain(&outcome.warnings).map(|at| &at.diagnostic);
             let (proved, diagnostics): (_, Vec<&Diagnostic>) = match outcome.verdict() {
                 Verdict::Proved => (Some(true), diagnostics.collect()),
                 Verdict::Wrong => (Some(false), diagnostics.collect()),
