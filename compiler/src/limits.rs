@@ -7,7 +7,7 @@
 pub struct Limits {
     /// Moves of a trace.
     pub moves: u64,
-    /// Loop turns and expression nodes evaluated, in thousands of nodes.
+    /// Loop turns; four expression nodes evaluated count as one more.
     pub turns: u64,
     /// Places: ranks × blocks × cells over all buffers.
     pub places: u64,
@@ -26,5 +26,13 @@ impl Default for Limits {
             source_bytes: 4 << 20,
             nesting: 200,
         }
+    }
+}
+
+impl Limits {
+    /// Cells that moves may read and write in all: five for each move (one `+=` of one cell is three). A run of
+    /// chunks is one move of many cells.
+    pub fn cell_moves(&self) -> u64 {
+        self.moves.saturating_mul(5)
     }
 }

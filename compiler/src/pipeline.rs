@@ -163,19 +163,19 @@ pub fn prove(
         })?;
     }
     let trace = elaborated.trace;
+    let in_words = |faults: Vec<graph::Fault>| {
+        Failure::Wrong(graph_diagnostics(&faults, &trace, loaded, request, limits))
+    };
     let mut forms = vec![Form::Disjoint];
+    let (mut graph, mut proof) = prove_form(&trace, Form::Disjoint, limits).map_err(in_words)?;
+    // Warnings speak of the program, not of a form: those of the first.
+    let warnings = std::mem::take(&mut proof.warnings);
     if !trace.inplace.is_empty() {
+        let (same, same_proof) = prove_form(&trace, Form::Same, limits).map_err(in_words)?;
+        graph::forms_agree(&trace, &graph, &same).map_err(in_words)?;
         forms.push(Form::Same);
+        (graph, proof) = (same, same_proof);
     }
-    let mut last = None;
-    for &form in &forms {
-        let proved = prove_form(&trace, form, limits)
-            .map_err(|faults| Failure::Wrong(graph_diagnostics(&faults, &trace, loaded, request, limits)))?;
-        // Warnings speak of the program, not of a form: those of the first.
-        let warnings = last.take().map_or_else(|| proved.1.warnings.clone(), |(_, _, first)| first);
-        last = Some((proved.0, proved.1, warnings));
-    }
-    let Some((graph, proof, warnings)) = last else { unreachable!("there is always a first form") };
     let warnings = diagnostics::graph::warnings(&warnings, &trace, &mut |mv| {
         elaborate::bindings(&loaded.program, request, limits, mv)
     });

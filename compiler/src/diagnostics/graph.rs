@@ -31,11 +31,14 @@ pub fn fault(fault: &Fault, trace: &Trace, bindings: &mut Ask<'_>) -> Diagnostic
             unequal_pieces(trace, mv, pieces, others, bindings)
         }
         FaultKind::Promise(broken) => promise::promise(broken, fault, trace, bindings),
+        &FaultKind::FormsDiffer { mv, place, overwritten } => {
+            forms_differ(trace, mv, place, overwritten, bindings)
+        }
         &FaultKind::Unsynchronised { rank, missing, missing_count, last } => {
             let lacks = (missing, missing_count);
             promise::unsynchronised(trace, rank, lacks, last, others, bindings)
         }
-        FaultKind::TooLarge { count, what } => too_large(trace, *count, *what),
+        &FaultKind::TooLarge { count, limit, what } => too_large(trace, count, limit, what),
     }
 }
 
@@ -176,14 +179,36 @@ fn unequal_pieces(
     diagnostic.help(format!("combine pieces of one position: `{left}` holds {a}, `{right}` holds {b}"))
 }
 
-fn too_large(trace: &Trace, count: u64, what: Counted) -> Diagnostic {
-    let what = match what {
-        Counted::Places => "places (ranks × blocks × cells)",
-        Counted::CellMoves => "cells moved",
+fn forms_differ(
+    trace: &Trace,
+    mv: MoveId,
+    read: Place,
+    overwritten: Option<MoveId>,
+    bindings: &mut Ask<'_>,
+) -> Diagnostic {
+    let name = place(trace, read, 1);
+    let title = format!("in place, `{name}` is no longer there when it is read");
+    let mut diagnostic = Diagnostic::error("coll::forms_differ", title);
+    diagnostic.labels = at_move(trace, mv, &format!("reads `{name}`"), bindings);
+    if let Some(by) = overwritten {
+        let text = with("overwritten here if in place", &bindings(by));
+        also(&mut diagnostic, trace, by, &text);
+    }
+    diagnostic
+        .help("read it before it is overwritten, or say `inplace none`: ranks choose their form one by one")
+}
+
+fn too_large(trace: &Trace, count: u64, limit: u64, what: Counted) -> Diagnostic {
+    let (what, help) = match what {
+        Counted::Places => ("places (ranks × blocks × cells)", "use fewer ranks or fewer chunks"),
+        Counted::CellMoves => (
+            "cells to read and write",
+            "cut blocks into fewer chunks, or raise the limit, which is 5 for each move: `--limit moves=N`",
+        ),
     };
-    Diagnostic::error("coll::too_large", format!("{count} {what} are more than rcc can follow"))
-        .label(trace.name_span, format!("with {}", world(trace)))
-        .help("use fewer ranks or fewer chunks")
+    Diagnostic::error("coll::too_large", format!("there are {count} {what}, more than {limit}"))
+        .label(trace.name_span, format!("with {}, {} cells in each block", world(trace), trace.cells))
+        .help(help)
 }
 
 fn one_warning(warning: &Warning, trace: &Trace, bindings: &mut Ask<'_>) -> Diagnostic {

@@ -16,6 +16,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::fault::{Counted, Fault, FaultKind};
 use super::places::PlaceTable;
 use super::{ChunkGraph, Form, Version, VersionId};
+use crate::limits::Limits;
 use crate::trace::{BufferKind, Move, MoveId, MoveKind, Place, Trace};
 
 /// How many faults are reported at most.
@@ -24,20 +25,31 @@ const FAULTS: usize = 20;
 /// Stands for "nothing was written there" while a faulty trace is walked to its end.
 const NOTHING: VersionId = VersionId(u32::MAX);
 
-/// Follows the moves of a trace.
+/// Follows the moves of a trace, within the default limits.
 pub fn build(trace: &Trace, form: Form) -> Result<ChunkGraph, Vec<Fault>> {
-    let too_large = |count, what| {
-        let kind = FaultKind::TooLarge { count, what };
+    build_within(trace, form, &Limits::default())
+}
+
+/// Follows the moves of a trace. The cells that moves read and write are counted before memory is taken: about ten
+/// bytes for each of them.
+pub fn build_within(trace: &Trace, form: Form, limits: &Limits) -> Result<ChunkGraph, Vec<Fault>> {
+    let too_large = |count, limit, what| {
+        let kind = FaultKind::TooLarge { count, limit, what };
         vec![Fault { form, kind, others: 0 }]
     };
-    let places = PlaceTable::new(trace, form).map_err(|count| too_large(count, Counted::Places))?;
     let (writes, reads) = trace.moves.iter().fold((0u64, 0u64), |(writes, reads), mv| {
         (writes + u64::from(mv.width), reads + u64::from(mv.width) * u64::from(arity(trace, mv)))
     });
-    let most = (places.len() as u64 + writes).max(reads);
-    if most >= u64::from(NOTHING.0) {
-        return Err(too_large(most, Counted::CellMoves));
+    let limit = limits.cell_moves().min(u64::from(NOTHING.0) - 1);
+    if writes + reads > limit {
+        return Err(too_large(writes + reads, limit, Counted::CellMoves));
     }
+    let limit = u64::from(NOTHING.0) - 1 - writes;
+    let places = match PlaceTable::new(trace, form) {
+        Ok(places) if places.len() as u64 <= limit => places,
+        Ok(places) => return Err(too_large(places.len() as u64, limit, Counted::Places)),
+        Err(count) => return Err(too_large(count, limit, Counted::Places)),
+    };
     let mut builder = Builder {
         trace,
         faults: Faults::new(form),

@@ -81,6 +81,15 @@ pub enum FaultKind {
     },
     /// The promise is not kept.
     Promise(Box<Broken>),
+    /// `mv` reads another value from `place` in place than out of place, and that is sent or promised.
+    FormsDiffer {
+        /// The move.
+        mv: MoveId,
+        /// What it reads.
+        place: Place,
+        /// The move that, in place, has written there.
+        overwritten: Option<MoveId>,
+    },
     /// At the end `rank` has not heard of `missing`'s arrival.
     Unsynchronised {
         /// Who may leave too early.
@@ -92,10 +101,12 @@ pub enum FaultKind {
         /// The last move that told it anything.
         last: Option<MoveId>,
     },
-    /// There are too many cells, or too many cells are moved, to be numbered in 32 bits.
+    /// There are more cells, or more cells are moved, than the limits allow or 32 bits can number.
     TooLarge {
         /// How many.
         count: u64,
+        /// How many there may be.
+        limit: u64,
         /// Of what.
         what: Counted,
     },
@@ -106,7 +117,7 @@ pub enum FaultKind {
 pub enum Counted {
     /// Places.
     Places,
-    /// Cells read or written by moves.
+    /// Cells that moves read or write.
     CellMoves,
 }
 
@@ -155,6 +166,7 @@ impl FaultKind {
             FaultKind::WrongPosition { .. } => "coll::wrong_position",
             FaultKind::UnequalPieces { .. } => "coll::unequal_pieces",
             FaultKind::Promise(_) => "coll::promise",
+            FaultKind::FormsDiffer { .. } => "coll::forms_differ",
             FaultKind::Unsynchronised { .. } => "coll::not_synchronised",
             FaultKind::TooLarge { .. } => "coll::too_large",
         }
@@ -168,7 +180,8 @@ impl FaultKind {
             | FaultKind::ConflictingWrites { second: mv, .. }
             | FaultKind::InWritten { mv, .. }
             | FaultKind::WrongPosition { mv, .. }
-            | FaultKind::UnequalPieces { mv, .. } => Some(*mv),
+            | FaultKind::UnequalPieces { mv, .. }
+            | FaultKind::FormsDiffer { mv, .. } => Some(*mv),
             FaultKind::Promise(broken) => broken.last,
             FaultKind::Unsynchronised { last, .. } => *last,
             FaultKind::TooLarge { .. } => None,

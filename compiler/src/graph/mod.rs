@@ -7,6 +7,7 @@
 
 mod build;
 mod fault;
+mod forms;
 mod history;
 mod places;
 mod promise;
@@ -14,8 +15,9 @@ mod waste;
 
 use plan::values::{ValueId, Values};
 
-pub use self::build::{adds, arity, build};
+pub use self::build::{adds, arity, build, build_within};
 pub use self::fault::{Broken, Counted, Fault, FaultKind, Holds};
+pub use self::forms::forms_agree;
 pub use self::history::{Past, contents, history};
 pub use self::places::PlaceTable;
 pub use self::promise::{Proof, promise};

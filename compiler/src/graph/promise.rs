@@ -36,6 +36,13 @@ pub fn promise(trace: &Trace, graph: &ChunkGraph) -> Result<Proof, Vec<Fault>> {
     Ok(Proof { same_bits, warnings })
 }
 
+/// The last versions of promised places.
+pub(super) fn promised(trace: &Trace, graph: &ChunkGraph) -> impl Iterator<Item = VersionId> {
+    let cells = move |clause: u32| (0..trace.cells).map(move |i| place(trace, clause, i));
+    let places = (0..trace.promise.clauses.len() as u32).flat_map(cells);
+    places.filter_map(|place| graph.last[graph.places.index(place) as usize])
+}
+
 /// The first place that breaks the promise, by rank, then buffer, then cell; and `Proof::same_bits`.
 fn clauses(trace: &Trace, graph: &ChunkGraph) -> (Option<Fault>, Option<bool>) {
     let mut walk = Walk::default();

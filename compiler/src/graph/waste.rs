@@ -9,10 +9,9 @@
 
 use std::ops::Range;
 
-use plan::collective::BlockRef;
-
+use super::promise::promised;
 use super::{ChunkGraph, VersionId, arity};
-use crate::trace::{BufferKind, Move, MoveId, MoveKind, Place, Trace};
+use crate::trace::{BufferKind, Move, MoveId, MoveKind, Trace};
 
 /// Moves of one line of the source (or one `run`) that do no good.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -185,16 +184,6 @@ fn live_moves(trace: &Trace, graph: &ChunkGraph) -> Vec<bool> {
         }
     }
     moves
-}
-
-/// The last versions of promised places.
-fn promised(trace: &Trace, graph: &ChunkGraph) -> impl Iterator<Item = VersionId> {
-    let cells = move |block: BlockRef| {
-        let first = Place { buffer: block.buffer, rank: block.rank, cell: block.block * trace.cells };
-        (0..trace.cells).map(move |i| first.plus(i))
-    };
-    let places = trace.promise.clauses.iter().flat_map(move |clause| cells(clause.place));
-    places.filter_map(|place| graph.last[graph.places.index(place) as usize])
 }
 
 /// One past the last copy of the multicast that begins at `start`, or past a move that is none.

@@ -1,7 +1,8 @@
 //! Every fault has a wrong trace, which names the move and the place, and a mended twin, which passes.
 
 use plan::ids::RankId;
-use rcc_compiler::graph::{Broken, Fault, FaultKind, Form, Holds, build, promise};
+use rcc_compiler::graph::{Broken, Counted, Fault, FaultKind, Form, Holds, build, build_within, promise};
+use rcc_compiler::limits::Limits;
 use rcc_compiler::trace::{BufferKind, MoveId, MoveKind, Trace};
 
 use crate::traces::{
@@ -382,4 +383,22 @@ fn a_fault_does_not_cascade_and_reports_are_bounded() {
         b.copy(at(0, r, 0), at(0, r, 1));
     }
     assert_eq!(kinds(&b).len(), 20);
+}
+
+/// Few moves of many cells are refused before memory is taken; the limit on moves raises this one.
+#[test]
+fn too_many_cells() {
+    let program = |cells| {
+        let mut b = allreduce(2, cells);
+        for _ in 0..1000 {
+            b.mv(MoveKind::Combine, at(0, 1, 0), &[at(0, 0, 0)], cells);
+        }
+        b.trace
+    };
+    let found = faults(&program(1_000_000), Form::Disjoint);
+    let expected = FaultKind::TooLarge { count: 3_000_000_000, limit: 100_000_000, what: Counted::CellMoves };
+    assert_eq!(found, vec![Fault { form: Form::Disjoint, kind: expected, others: 0 }]);
+    let limits = |moves| Limits { moves, ..Limits::default() };
+    assert!(build_within(&program(10), Form::Disjoint, &limits(6000)).is_ok());
+    assert!(build_within(&program(10), Form::Disjoint, &limits(5999)).is_err());
 }

@@ -46,7 +46,7 @@ impl fmt::Debug for Case {
 }
 
 /// A right algorithm with a few random changes.
-fn mutated() -> impl Strategy<Value = Case> {
+pub(crate) fn mutated() -> impl Strategy<Value = Case> {
     (0..8u8, 1..5u32, 0..4usize, any::<u64>()).prop_map(|(which, n, changes, seed)| {
         let mut trace = match which {
             0 | 1 => ring(n),
@@ -147,8 +147,7 @@ pub(crate) fn wild() -> impl Strategy<Value = Case> {
                 block(in_buffer + 1, 0, 0),
                 vec![block(in_buffer, 0, 1), block(in_buffer, ranks - 1, 0)],
             );
-        let (left, right) = if draw.chance(50) { (0, 1) } else { (1, 0) };
-        b = b.overlap(0, in_buffer + left, in_buffer + right, 0);
+        b = b.overlap(0, in_buffer, in_buffer + 1, 0);
         for _ in 0..moves {
             random_move(&mut b, &mut draw);
         }

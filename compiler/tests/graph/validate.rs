@@ -4,13 +4,15 @@ use std::fmt::Write as _;
 
 use plan::plan::{Plan, Step};
 use plan::verify::{Limits, VerifiedPlan, verify};
+use proptest::prelude::{ProptestConfig, TestCaseError, prop_assert, prop_assert_eq, prop_oneof, proptest};
 use rcc_compiler::diagnostics::validate::differs;
-use rcc_compiler::graph::{ChunkGraph, Form, build, promise};
+use rcc_compiler::graph::{ChunkGraph, Form, build, forms_agree, promise};
 use rcc_compiler::lower::lower;
 use rcc_compiler::source::Sources;
 use rcc_compiler::trace::Trace;
 use rcc_compiler::validate::{FaultKind, validate};
 
+use crate::laws::{mutated, wild};
 use crate::traces::{
     allreduce, at, direct_alltoall, dissemination, one_shot, recursive_doubling, ring, ring_allgather,
 };
@@ -144,6 +146,34 @@ fn all_swaps_of_all_steps() {
                 swap(&mut plan, step, i, j);
                 let kept = validate(&trace, &graph, &verified(plan)).is_ok();
                 assert_eq!(kept, (i, j) == (0, 1), "operands {i} and {j}");
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    /// Whatever keeps its promise, and sends the same in place, is lowered to a plan with the same expressions; a
+    /// program that does not send the same in place makes a plan that V4 refuses for that.
+    #[test]
+    fn random_programs(case in prop_oneof![mutated(), wild()]) {
+        let trace = &case.0;
+        let kept = |form: Form| {
+            let graph = build(trace, form).ok()?;
+            promise(trace, &graph).ok().map(|_| graph)
+        };
+        let (Some(apart), Some(together)) = (kept(Form::Disjoint), kept(Form::Same)) else {
+            return Err(TestCaseError::reject("it does not keep its promise"));
+        };
+        match forms_agree(trace, &apart, &together) {
+            Ok(()) => prop_assert_eq!(verdict(trace, |_| {}), vec![]),
+            Err(faults) => {
+                prop_assert_eq!(faults.len(), 1);
+                let (_, plan) = lowered(trace);
+                let found = verify(plan, &Limits::default()).err().unwrap_or_default();
+                let codes: Vec<_> = found.iter().map(|violation| violation.code()).collect();
+                prop_assert!(codes.contains(&"plan::v4_forms_differ"), "{:?} but {:?}", faults, codes);
             }
         }
     }
