@@ -66,6 +66,7 @@ pub struct Rank<'s> {
     rank: RankId,
     machine: Machine<'s>,
     patience: Patience,
+    waiter: Waiter,
     call: u64,
     prepared: Option<Prepared>,
     records: u64,
@@ -114,7 +115,19 @@ impl<'s> Rank<'s> {
         let words = segment.blocks(rank).iter().collect();
         let machine = Machine::new(program, words, outgoing, incoming, copies, u64::from(slot_bytes));
         let plan_hash = plan.content_hash();
-        Ok(Rank { plan, segment, rank, machine, patience, call: 0, prepared: None, records: 0, plan_hash })
+        let waiter = Waiter::new(patience.policy);
+        Ok(Rank {
+            plan,
+            segment,
+            rank,
+            machine,
+            patience,
+            waiter,
+            call: 0,
+            prepared: None,
+            records: 0,
+            plan_hash,
+        })
     }
 
     /// Works out all that does not change between calls of one shape; `call` does it if this was not called before.
@@ -160,7 +173,9 @@ impl<'s> Rank<'s> {
         self.machine.begin();
         // SAFETY: `Buffers` borrows the caller's memory exclusively (for `Send` buffers: shared) and `check` has
         // compared sizes and overlaps with what layout and plan ask for; scratch was sized by `work_out`.
-        let outcome = unsafe { drive(&mut self.machine, &act, self.segment, self.rank, self.patience) };
+        let outcome = unsafe {
+            drive(&mut self.machine, &mut self.waiter, &act, self.segment, self.rank, self.patience)
+        };
         // EXIT: with slots alone no peer ever touches this rank's buffers, so its own last step is the end.
         match outcome {
             Ok(()) => {
@@ -181,11 +196,11 @@ impl<'s> Rank<'s> {
             (0..ranks as u32).for_each(|rank| self.segment.rank(RankId(rank)).ring());
         }
         let work = || (0..ranks as u32).map(|r| self.segment.rank(RankId(r)).work.load(Ordering::Relaxed));
-        let mut waiter = Waiter::new(self.patience.policy);
+        self.waiter.reset();
         let mut last = work().fold(0, u64::wrapping_add);
         while !board.complete(complete) {
             let ready = || board.complete(complete);
-            match pause(&mut waiter, self.segment, self.rank, self.patience.late, ready) {
+            match pause(&mut self.waiter, self.segment, self.rank, self.patience.late, ready) {
                 None => {}
                 Some(Stop::Deadline { waited }) => {
                     // A rank that prepares or compares data is not lost, however long it takes.
@@ -193,7 +208,7 @@ impl<'s> Rank<'s> {
                     if std::mem::replace(&mut last, now) == now {
                         return Err(self.give_up(watch::late_at_barrier(self.segment, self.rank, waited)));
                     }
-                    waiter.reset();
+                    self.waiter.reset();
                 }
                 Some(stop) => return Err(self.fail(stop)),
             }
@@ -312,12 +327,13 @@ enum Stop {
 /// As for `Machine::advance`.
 unsafe fn drive(
     machine: &mut Machine<'_>,
+    waiter: &mut Waiter,
     act: &Act<'_>,
     segment: &Segment,
     rank: RankId,
     patience: Patience,
 ) -> Result<(), Stop> {
-    let mut waiter = Waiter::new(patience.policy);
+    waiter.reset();
     let deadline = patience.stalled.min(patience.late);
     let blocks = machine.states.len();
     // One look at every block: whether any moved, and whether all have finished.
@@ -338,7 +354,7 @@ unsafe fn drive(
         let (mut moved, mut finished) = sweep(machine)?;
         if !moved && !finished {
             let mut woken = Ok((false, false));
-            let stop = pause(&mut waiter, segment, rank, deadline, || {
+            let stop = pause(waiter, segment, rank, deadline, || {
                 woken = sweep(machine);
                 !matches!(woken, Ok((false, false)))
             });
