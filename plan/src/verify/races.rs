@@ -245,11 +245,10 @@ impl Races<'_> {
     fn read(&mut self, coming: Coming, place: usize) {
         let memory = self.memory(place);
         self.compare(self.written[memory], Access::Write, coming, Access::Read, place);
-        // A later read of the same block, fenced alike, stands for the earlier one.
+        // A later read of the same block stands for the earlier one: whatever comes after it comes after both.
         let head = self.reads[memory];
         if let Some((mark, _)) = self.read.get_mut(head as usize)
             && self.clocks.block(StepId(mark.step)) == self.clocks.block(coming.step)
-            && (mark.closes == coming.mark.closes || mark.closes == mark.step)
         {
             *mark = coming.mark;
             return;

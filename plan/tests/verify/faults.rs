@@ -586,6 +586,12 @@ fn values() -> Vec<Case> {
             // The second round goes as far as the first.
             *p = short_barrier();
         }),
+        case(synchronised, "word that a block does not wait for", relayed_barrier(), |p| {
+            p.steps.iter_mut().for_each(|step| step.wait_count = 0);
+        }),
+        case(synchronised, "a wait for a step before the word came", relayed_barrier(), |p| {
+            p.waits[0] = StepId(p.waits[0].0 - 1);
+        }),
         case(synchronised, "word by data only", sections(), |p| p.promise.synchronised = true),
     ]
 }
@@ -633,6 +639,24 @@ fn order_of_forms(differ: bool) -> Plan {
     p.step(block, &[local(input, 0), local(input, 1)], &[local(output, 0)]);
     p.step(block, &[local(output, 0), local(input, 2)], &[local(output, 0)]).post();
     p.promise((output, 0, 0), &[(input, 0, 0), (input, 0, 1), (input, 0, 2)]);
+    p.finish().unwrap().plan
+}
+
+/// Rank 2 hears of rank 0 only from the second block of rank 1, which hears of it only by waiting for the first.
+fn relayed_barrier() -> Plan {
+    let mut p = PlanBuilder::new("relayed", "barrier", &[3]);
+    let [b0, hears, tells, b2] = [0, 1, 1, 2].map(|rank| p.block(rank));
+    let back = p.counter(b2, &[b0, hears]);
+    let (first, second) = (p.counter(b0, &[hears]), p.counter(tells, &[b2]));
+    let third = p.counter(tells, &[b0]);
+    p.step(b2, &[], &[put(back)]);
+    p.step(b0, &[], &[put(first)]);
+    p.step(b0, &[get(back), get(third)], &[]);
+    p.step(hears, &[get(back)], &[]);
+    let heard = p.step(hears, &[get(first)], &[]).handle();
+    p.step(tells, &[], &[put(second), put(third)]).wait(heard);
+    p.step(b2, &[get(second)], &[]);
+    p.promise_synchronised();
     p.finish().unwrap().plan
 }
 
