@@ -235,8 +235,19 @@ pub(crate) struct For {
     pub body: Vec<Stmt>,
     /// Expression nodes that one turn of the innermost binder evaluates at most, inner `for`s apart.
     pub cost: u64,
-    /// Moves that each turn makes for certain: those of the body itself, without a filter and of whole size.
-    pub moves: u64,
+    /// What each turn does for certain, inner loops apart; nothing, if there is a filter.
+    pub certain: Certain,
+    /// Loops among its statements.
+    pub nested: bool,
+}
+
+/// Moves that are made for certain, whatever the values: those that are not of a range, which may be empty.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Certain {
+    /// To one rank.
+    pub single: u64,
+    /// To all ranks but one, or from all.
+    pub all: u64,
 }
 
 /// Binders and their filter; the first runs slowest.
@@ -502,6 +513,20 @@ impl Exprs {
                 let each = &self.sums[sum as usize];
                 self.loops_read(&each.loops, test) || self.reads(each.value, test)
             }
+        }
+    }
+
+    /// Whether `id` has neither tables nor calls nor sums in it.
+    pub(crate) fn is_plain(&self, id: ExprId) -> bool {
+        match self.node(id) {
+            Node::Int(_) | Node::Slot(_) => true,
+            Node::Neg(a) | Node::Not(a) => self.is_plain(a),
+            Node::Binary(_, a, b) => self.is_plain(a) && self.is_plain(b),
+            Node::If(a, b, c) => self.is_plain(a) && self.is_plain(b) && self.is_plain(c),
+            Node::Builtin(_, first, count) => {
+                self.args[first as usize..][..count as usize].iter().all(|&arg| self.is_plain(arg))
+            }
+            Node::Call(..) | Node::Element(..) | Node::Sum(_) => false,
         }
     }
 

@@ -9,8 +9,8 @@ use grammar::span::Span;
 use super::Checker;
 use super::algorithm::NESTING;
 use super::checked::{
-    AlgorithmId, Cut, ExprId, For, List, Loops, Move, Place, RankSet, ScratchDecl, Slot, Source, Stmt,
-    TableId,
+    AlgorithmId, Certain, Cut, ExprId, For, List, Loops, Move, Place, RankSet, Ranks, ScratchDecl, Slot,
+    Source, Stmt, TableId,
 };
 use super::error::{ErrorKind, Placed, SignalMisuse, Where};
 use super::places::{SIGNAL, Use};
@@ -192,8 +192,10 @@ impl Checker<'_> {
             let statements = this.statements(scope, body, &item.body);
             let filter = loops.filter.map_or(0, |filter| this.cost(filter));
             let cost = filter + this.block_cost(&statements);
-            let moves = if loops.filter.is_none() { certain_moves(scope, &statements) } else { 0 };
-            Stmt::For(Box::new(For { loops, body: statements, cost, moves }))
+            let certain =
+                if loops.filter.is_none() { certain(scope, &statements) } else { Certain::default() };
+            let nested = has_loops(&statements);
+            Stmt::For(Box::new(For { loops, body: statements, cost, certain, nested }))
         });
         scope.leave(mark);
         checked
@@ -274,22 +276,42 @@ impl Checker<'_> {
     }
 }
 
-/// Moves that statements make for certain, whatever the values: those of whole chunks or blocks to one rank.
-fn certain_moves(scope: &Scope, statements: &[Stmt]) -> u64 {
+/// Moves that statements make for certain, inner loops apart.
+fn certain(scope: &Scope, statements: &[Stmt]) -> Certain {
     let whole = |place: &Place| match place.region.cut {
-        Cut::Chunk(_) | Cut::Block(_) | Cut::BlockChunk(..) => !place.ranks.many(),
-        Cut::All => {
-            let buffer = scope.buffers.get(place.region.buffer as usize);
-            !place.ranks.many() && buffer.is_none_or(|buffer| !buffer.blocks)
-        }
+        Cut::Chunk(_) | Cut::Block(_) | Cut::BlockChunk(..) => true,
+        Cut::All => scope.buffers.get(place.region.buffer as usize).is_none_or(|buffer| !buffer.blocks),
         _ => false,
     };
-    let each = |statement: &Stmt| match statement {
-        Stmt::Move(mv) => u64::from(whole(&mv.to)),
-        Stmt::Step(body) => certain_moves(scope, body),
-        _ => 0,
-    };
-    statements.iter().map(each).sum()
+    let mut sum = Certain::default();
+    for statement in statements {
+        match statement {
+            Stmt::Move(mv) if whole(&mv.to) => {
+                let from_all =
+                    matches!(&mv.from, Source::Gather { place, .. } if matches!(place.ranks, Ranks::All));
+                match mv.to.ranks {
+                    Ranks::All => sum.all += 1,
+                    _ if from_all => sum.all += 1,
+                    _ if !mv.to.ranks.many() => sum.single += 1,
+                    _ => {}
+                }
+            }
+            Stmt::Step(body) => {
+                let inner = certain(scope, body);
+                sum = Certain { single: sum.single + inner.single, all: sum.all + inner.all };
+            }
+            _ => {}
+        }
+    }
+    sum
+}
+
+fn has_loops(statements: &[Stmt]) -> bool {
+    statements.iter().any(|statement| match statement {
+        Stmt::For(_) => true,
+        Stmt::Step(body) => has_loops(body),
+        _ => false,
+    })
 }
 
 /// The slot of `self`.

@@ -12,7 +12,7 @@ use super::error::{Cut, FaultKind, Var, VarKind};
 use super::halt::{End, Halt, Res};
 use super::loops::{self, Host};
 use super::machine::Machine;
-use crate::check::checked::{Algorithm, For, List, Stmt, TableId};
+use crate::check::checked::{Algorithm, Certain, For, List, Stmt, TableId};
 use crate::trace::{Buffer, BufferKind, Move, Place};
 
 /// How large a buffer is.
@@ -224,15 +224,43 @@ impl<'e, 'p> Walker<'e, 'p> {
     }
 
     fn for_(&mut self, item: &'p For) -> Res<()> {
-        if item.moves > 0 {
+        if item.nested || item.certain != Certain::default() {
             // Refused before they are made, so that no memory is taken for moves that cannot all be.
-            let turns = loops::certain_turns(self.machine(), &item.loops)?;
+            let (turns, moves) = self.certain(item, loops::first_slot(&item.loops));
             let span = self.loops_span(item);
-            self.room(turns.saturating_mul(item.moves), span)?;
+            self.room(moves, span)?;
+            self.engine.machine.afford(turns, span)?;
         }
         loops::run(self, &item.loops, item.cost, &mut |walker: &mut Walker<'e, 'p>| {
             walker.statements(&item.body)
         })
+    }
+
+    /// Turns and moves of a loop that are certain, without running it: its bounds and those of loops in it are looked
+    /// at as far as they read only slots below `known`.
+    fn certain(&mut self, item: &'p For, known: u32) -> (u64, u64) {
+        let turns = loops::certain_turns(self.machine(), &item.loops, known);
+        if turns == 0 || item.loops.filter.is_some() {
+            return (turns, 0);
+        }
+        let all = u64::from(self.ranks).saturating_sub(1);
+        let own = item.certain.single.saturating_add(item.certain.all.saturating_mul(all));
+        let (inner, moves) = if item.nested { self.certain_of(&item.body, known) } else { (0, 0) };
+        (turns.saturating_mul(1u64.saturating_add(inner)), turns.saturating_mul(own.saturating_add(moves)))
+    }
+
+    fn certain_of(&mut self, body: &'p [Stmt], known: u32) -> (u64, u64) {
+        let (mut turns, mut moves) = (0u64, 0u64);
+        for statement in body {
+            let (t, m) = match statement {
+                Stmt::For(inner) => self.certain(inner, known),
+                Stmt::Step(inner) => self.certain_of(inner, known),
+                _ => continue,
+            };
+            turns = turns.saturating_add(t);
+            moves = moves.saturating_add(m);
+        }
+        (turns, moves)
     }
 
     fn loops_span(&self, item: &For) -> Span {
@@ -278,7 +306,8 @@ impl<'e, 'p> Walker<'e, 'p> {
     #[inline]
     pub(crate) fn room(&mut self, more: u64, span: Span) -> Res<()> {
         let limit = self.engine.limits.moves.min(u32::MAX.into());
-        let wanted = (self.out.sources.len() as u64 + self.inlined).saturating_add(more);
+        let stored = self.out.sources.len() as u64 + self.inlined + self.engine.stored;
+        let wanted = stored.saturating_add(more);
         if wanted <= limit {
             Ok(())
         } else {

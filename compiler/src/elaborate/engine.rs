@@ -23,7 +23,7 @@ use crate::limits::Limits;
 use crate::trace::{Buffer, BufferKind, Trace};
 
 /// What one callee costs at least, in turns: its trace has names, a promise, tables of its own.
-const CALLEE_TURNS: u64 = 2_000;
+const CALLEE_TURNS: u64 = 10_000;
 
 /// What all elaborations of one request share.
 pub(crate) struct Engine<'p> {
@@ -31,6 +31,8 @@ pub(crate) struct Engine<'p> {
     pub limits: &'p Limits,
     pub machine: Machine<'p>,
     pub callees: Vec<Known>,
+    /// Operands and origins of the moves of all callees: they count towards the limit on moves too.
+    pub stored: u64,
     index: FxHashMap<Key, u32>,
 }
 
@@ -77,7 +79,7 @@ pub(crate) enum Outcome {
 impl<'p> Engine<'p> {
     pub(crate) fn new(program: &'p Program, limits: &'p Limits) -> Engine<'p> {
         let machine = Machine::new(program, limits);
-        Engine { program, limits, machine, callees: Vec::new(), index: FxHashMap::default() }
+        Engine { program, limits, machine, callees: Vec::new(), stored: 0, index: FxHashMap::default() }
     }
 
     /// The callee of that key, elaborated now if it is not known yet.
@@ -96,6 +98,7 @@ impl<'p> Engine<'p> {
         };
         let signal = trace.buffers.iter().position(|b| b.kind == BufferKind::Signal).map(BufferId::new);
         let id = self.callees.len() as u32;
+        self.stored += (trace.sources.len() + trace.origins.len()) as u64;
         self.callees.push(Known { key: key.clone(), trace: Arc::new(*trace), steps, signal, run });
         self.index.insert(key, id);
         Ok(id)

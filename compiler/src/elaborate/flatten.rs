@@ -17,6 +17,7 @@ use super::error::{Cut, FaultKind};
 use super::halt::{Halt, Res};
 use super::machine::gcd;
 use super::run::start;
+use super::scratch::scratch_layers;
 use crate::check::checked::Algorithm;
 use crate::trace::{Buffer, BufferKind, Move, MoveId, MoveKind, Origin, OriginId, Place, Trace};
 
@@ -38,7 +39,7 @@ pub(crate) enum Flat {
 }
 
 /// Cells of ours per cell of the callee, for a run.
-type Factor = u32;
+pub(super) type Factor = u32;
 
 /// Writes the moves of `walked` into `trace`.
 pub(crate) fn flatten(
@@ -110,67 +111,12 @@ fn lcm(a: u64, b: u128) -> Option<u64> {
 }
 
 /// Cells of ours per cell of the callee.
-fn factor(engine: &Engine<'_>, walked: &Walked, run: &RunRecord, cells: u32) -> Factor {
+pub(super) fn factor(engine: &Engine<'_>, walked: &Walked, run: &RunRecord, cells: u32) -> Factor {
     let callee = &engine.callees[run.callee as usize].trace;
     let ours = u128::from(run.chunks) * u128::from(cells);
     let theirs = u128::from(walked.chunks) * u128::from(run.blocks) * u128::from(callee.cells);
     debug_assert_eq!(ours % theirs, 0, "the granularity makes every factor whole");
     (ours / theirs) as Factor
-}
-
-/// For each run, the first of its scratch buffers in the trace.
-///
-/// A run's scratch is fresh: at no rank do two runs share it. Runs of one callee on different ranks do, so that a run
-/// per node costs one buffer and not one per node: each run takes the first layer that is unused at all its ranks.
-fn scratch_layers(
-    engine: &Engine<'_>,
-    algorithm: &Algorithm,
-    walked: &Walked,
-    trace: &mut Trace,
-) -> Res<Vec<u32>> {
-    let mut first = vec![0; walked.runs.len()];
-    let mut used: FxHashMap<(u32, Factor, u32), u32> = FxHashMap::default();
-    let mut layers: FxHashMap<(u32, Factor), Vec<u32>> = FxHashMap::default();
-    let mut blocks: u64 = trace.buffers.iter().map(|b| u64::from(b.blocks)).sum();
-    for (i, run) in walked.runs.iter().enumerate() {
-        let callee = &engine.callees[run.callee as usize].trace;
-        let scratch = || callee.buffers.iter().filter(|b| b.kind == BufferKind::Scratch);
-        if scratch().next().is_none() {
-            continue;
-        }
-        let factor = factor(engine, walked, run, trace.cells);
-        let ranks = &walked.ranks[run.first_rank as usize..][..run.ranks as usize];
-        let key = |rank: u32| (run.callee, factor, rank);
-        let layer = ranks.iter().map(|&rank| used.get(&key(rank)).copied().unwrap_or(0)).max().unwrap_or(0);
-        for &rank in ranks {
-            used.insert(key(rank), layer + 1);
-        }
-        let known = layers.entry((run.callee, factor)).or_default();
-        if let Some(&buffer) = known.get(layer as usize) {
-            first[i] = buffer;
-            continue;
-        }
-        first[i] = trace.buffers.len() as u32;
-        known.push(first[i]);
-        let name = callee.algorithm.rsplit("::").next().unwrap_or(&callee.algorithm);
-        for buffer in scratch() {
-            let own = u64::from(buffer.blocks) * u64::from(callee.cells) * u64::from(factor);
-            let own_blocks = own.div_ceil(trace.cells.into());
-            blocks += own_blocks;
-            let span = algorithm.sites[run.site as usize];
-            let cuts = vec![Cut { span, cells: trace.cells.into() }];
-            check_places(engine.limits.places, trace.ranks, blocks, trace.cells.into(), cuts, span)?;
-            let suffix = if layer == 0 { String::new() } else { format!(".{}", layer + 1) };
-            trace.buffers.push(Buffer {
-                name: format!("{name}.{}{suffix}", buffer.name),
-                kind: BufferKind::Scratch,
-                blocks: own_blocks as u32,
-                at: Presence::All,
-                span: buffer.span,
-            });
-        }
-    }
-    Ok(first)
 }
 
 /// Moves in own chunks become moves in cells.

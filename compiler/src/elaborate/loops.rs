@@ -53,19 +53,39 @@ pub(crate) fn run<'p, H: Host<'p>>(
     level(host, loops, 0, &kept, cost, body)
 }
 
-/// The number of turns that are certain, without running any: 0 if a bound uses an earlier variable.
-pub(crate) fn certain_turns<'p>(machine: &mut Machine<'p>, loops: &'p Loops) -> Res<u64> {
+/// The number of turns that are certain, without running any. Bounds may read only slots below `known` (0 if one
+/// reads another, or cannot be evaluated: then nothing is certain).
+pub(crate) fn certain_turns<'p>(machine: &mut Machine<'p>, loops: &'p Loops, known: u32) -> u64 {
     if !loops.independent {
-        return Ok(0);
+        return 0;
     }
     let mut turns = 1u64;
     for binder in &loops.binders {
-        turns = turns.saturating_mul(values(machine, binder)?.count);
+        let fixed = [Some(binder.from), Some(binder.to), binder.step].into_iter().flatten();
+        if !machine.fixed(fixed, known) {
+            return 0;
+        }
+        turns = turns.saturating_mul(values(machine, binder).map_or(0, |values| values.count));
         if turns == 0 {
             break;
         }
     }
-    Ok(turns)
+    turns
+}
+
+/// The certain turns of `inner` within `outer`, if both are certain.
+pub(crate) fn certain_product<'p>(machine: &mut Machine<'p>, outer: &'p Loops, inner: &'p Loops) -> u64 {
+    if outer.filter.is_some() {
+        return 0;
+    }
+    let known = first_slot(outer);
+    let turns = certain_turns(machine, outer, known);
+    if turns < 2 { 0 } else { turns.saturating_mul(certain_turns(machine, inner, known)) }
+}
+
+/// The first slot that these loops set: all before it stand still while they run.
+pub(crate) fn first_slot(loops: &Loops) -> u32 {
+    loops.binders.first().map_or(u32::MAX, |binder| binder.slot.0)
 }
 
 fn level<'p, H: Host<'p>>(

@@ -14,7 +14,9 @@ use crate::check::checked::{Builtin, ExprId, Function, Node, Program, Slot, Tabl
 use crate::limits::Limits;
 
 /// How many expression nodes cost as much as one loop turn.
-pub(crate) const NODES_PER_TURN: u64 = 8;
+pub(crate) const NODES_PER_TURN: u64 = 4;
+/// What a call costs beside its arguments and its body, in nodes.
+const CALL: u64 = 12;
 
 /// Frames, tables and what may still be spent.
 pub(crate) struct Machine<'p> {
@@ -78,6 +80,23 @@ impl<'p> Machine<'p> {
         self.program.exprs.cost[id.index()].into()
     }
 
+    /// Whether expressions read only slots below `known`, and no table: they have a value already now.
+    pub(crate) fn fixed(&self, exprs: impl IntoIterator<Item = ExprId>, known: u32) -> bool {
+        let arena = &self.program.exprs;
+        exprs.into_iter().all(|id| {
+            // A single node is the usual bound, and quickly looked at.
+            match arena.node(id) {
+                Node::Int(_) => true,
+                Node::Slot(slot) => slot.0 < known,
+                _ => {
+                    arena.cost[id.index()] < 64
+                        && arena.is_plain(id)
+                        && !arena.reads(id, &|slot| slot.0 >= known)
+                }
+            }
+        })
+    }
+
     /// Takes `turns` turns of `nodes` nodes each from the budget, before they run.
     #[inline]
     pub(crate) fn charge(&mut self, turns: u64, nodes: u64, span: Span) -> Res<()> {
@@ -86,6 +105,16 @@ impl<'p> Machine<'p> {
         if self.spent > self.budget {
             let wanted = (self.spent / NODES_PER_TURN).max(turns);
             return Err(Halt::fault(FaultKind::TooManyTurns { limit: self.turn_limit, wanted }, span));
+        }
+        Ok(())
+    }
+
+    /// Refuses turns that are certain to come, without taking them from the budget.
+    pub(crate) fn afford(&self, turns: u64, span: Span) -> Res<()> {
+        let price = turns.saturating_mul(NODES_PER_TURN).saturating_add(self.spent);
+        if price > self.budget {
+            let kind = FaultKind::TooManyTurns { limit: self.turn_limit, wanted: price / NODES_PER_TURN };
+            return Err(Halt::fault(kind, span));
         }
         Ok(())
     }
@@ -141,7 +170,7 @@ impl<'p> Machine<'p> {
             Node::Call(function, first, count) => {
                 let program = self.program;
                 let function: &Function = &program.fns[function.index()];
-                self.charge(1, self.cost(function.body), self.span(id))?;
+                self.charge(1, CALL + self.cost(function.body), self.span(id))?;
                 let start = self.stack.len();
                 for &arg in &program.exprs.args[first as usize..][..count as usize] {
                     let value = self.eval(arg)?;
@@ -241,6 +270,11 @@ impl<'p> Machine<'p> {
         let each = &program.exprs.sums[sum as usize];
         let mut total = 0i64;
         let cost = self.cost(each.value);
+        if let Node::Sum(inner) = program.exprs.node(each.value) {
+            let inner = &program.exprs.sums[inner as usize].loops;
+            let turns = loops::certain_product(self, &each.loops, inner);
+            self.afford(turns, self.span(id))?;
+        }
         loops::run(self, &each.loops, cost, &mut |machine: &mut Machine<'p>| {
             let value = machine.eval(each.value)?;
             let sum = total.checked_add(value);

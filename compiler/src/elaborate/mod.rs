@@ -19,6 +19,7 @@ mod machine;
 mod moves;
 mod promise;
 mod run;
+mod scratch;
 
 use std::sync::Arc;
 

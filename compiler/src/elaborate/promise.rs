@@ -108,6 +108,10 @@ impl<'p> Promiser<'_, 'p> {
             return Ok(());
         };
         let Equals { loops, place, value, constant } = &**equals;
+        if let (Source::Each { loops: inner, .. }, false) = (value, *constant) {
+            let turns = loops::certain_product(self.machine, loops, inner);
+            self.machine.afford(turns, ensures.span)?;
+        }
         let mut known: Option<u32> = None;
         loops::run(self, loops, 32, &mut |this: &mut Self| {
             let (block, blocks) = region(this.machine, this.collective, this.trace, &place.region)?;
@@ -171,7 +175,7 @@ impl<'p> Promiser<'_, 'p> {
     }
 
     fn each(&mut self, loops: &'p Loops, place: &'p Place, blocks: u32, to: &'p Place) -> Res<()> {
-        loops::run(self, loops, 16, &mut |this: &mut Self| this.operand(place, blocks, to))
+        loops::run(self, loops, 32, &mut |this: &mut Self| this.operand(place, blocks, to))
     }
 
     fn operand(&mut self, place: &'p Place, blocks: u32, to: &'p Place) -> Res<()> {

@@ -1,6 +1,7 @@
 //! `check` and `elaborate` against expectations written by hand, and against hostile input.
 
 mod faults;
+mod hostile;
 mod moves;
 mod runs;
 mod scale;
