@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use compiler::diagnostics::render::{Style, render};
 use compiler::elaborate::Request;
 use compiler::limits::Limits;
 use compiler::pipeline::{Failure, load, prove};
@@ -95,6 +96,27 @@ fn readme_shows_the_second_example() {
     let body = &example[example.find("algorithm ring").expect("its algorithm")..];
     assert!(programs(&readme).contains(&body), "README.md no longer shows examples/02_ring.coll as it is");
     assert!(readme.contains("run examples/02_ring.coll -n 4"), "the README's first command");
+}
+
+/// The README's wrong program gets the diagnostic that the README shows.
+#[test]
+fn readme_shows_a_real_diagnostic() {
+    let readme = fs::read_to_string(root().join("README.md")).expect("the README");
+    let example = fs::read_to_string(root().join("examples/02_ring.coll")).expect("the second example");
+    let wrong = example.replace("hop in 0..n-1", "hop in 0..n-2");
+    assert_ne!(wrong, example, "the loop that is to stop too early");
+
+    let limits = Limits::default();
+    let loaded = load(&[("ring.coll".to_string(), wrong.into_bytes())], &limits);
+    let ring = loaded.program.find("ring").expect("it declares a ring");
+    let request = Request { algorithm: ring, shape: vec![8], params: Params::new() };
+    let Err(Failure::Wrong(faults)) = prove(&loaded, &request, &limits, &mut |_| {}) else {
+        panic!("the program is wrong, and must be refused");
+    };
+    let [fault] = &faults[..] else { panic!("one fault, not {faults:?}") };
+    for line in render(fault, &loaded.sources, Style::default()).lines().map(str::trim_end) {
+        assert!(readme.contains(line), "README.md lacks this line of the diagnostic:\n{line}");
+    }
 }
 
 #[test]
