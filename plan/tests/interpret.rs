@@ -299,7 +299,7 @@ proptest! {
 fn break_plan(plan: &mut Plan, kind: u32, at: usize, to: u32) {
     let step = at % plan.steps.len();
     // Small numbers hit what exists, large ones what does not.
-    let number = if to.is_multiple_of(3) { to } else { to % 8 };
+    let number = if to.is_multiple_of(3) { to | 1 << 28 } else { to % 8 };
     match kind {
         0 => plan.steps[step].operands = number,
         1 => plan.steps[step].sources = number as u16,

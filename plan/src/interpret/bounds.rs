@@ -7,10 +7,10 @@ use std::ops::Range;
 
 use crate::ids::{BlockId, BufferId, RankId, StepId};
 use crate::interpret::Fault;
-use crate::plan::{ChannelKind, Operand, Plan, Role, Section, Step};
+use crate::plan::{Block, ChannelKind, Operand, Plan, Role, Section, Step};
 
 /// The most micro-steps of one iteration that a plan may have to be interpreted.
-pub(super) const MOST_EVENTS: u64 = 1 << 26;
+pub(super) const MOST_EVENTS: u64 = 1 << 24;
 
 /// Where each step stands: its block, section, and place within the section.
 pub(super) fn positions(plan: &Plan) -> Vec<Option<(BlockId, Section, u32)>> {
@@ -78,7 +78,11 @@ pub(super) fn check(plan: &Plan) -> Result<(), Fault> {
             return fault("an overlap joins cells of different positions");
         }
     }
+    let in_blocks: u64 = plan.blocks.iter().map(length).sum();
     let positions = positions(plan);
+    if in_blocks != positions.iter().flatten().count() as u64 {
+        return fault("a step is in two blocks");
+    }
     let mut events = 0u64;
     for (i, step) in plan.steps.iter().enumerate() {
         let id = StepId::new(i);
@@ -99,6 +103,11 @@ pub(super) fn check(plan: &Plan) -> Result<(), Fault> {
         }
     }
     Ok(())
+}
+
+/// Steps of all sections.
+fn length(block: &Block) -> u64 {
+    Section::ALL.iter().map(|&section| block.section(section).len() as u64).sum()
 }
 
 fn check_step(plan: &Plan, step: &Step, block: BlockId, section: Section) -> Result<(), &'static str> {

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use crate::ids::StepId;
-use crate::interpret::{Fault, order};
+use crate::interpret::{Fault, bounds, order};
 use crate::plan::{ChannelKind, Operand, Plan, Role};
 
 /// The length class of every micro-step.
@@ -23,23 +23,20 @@ const NONE: u32 = u32::MAX;
 impl Classes {
     /// The position within a block of the cell that a micro-step moves; none if it moves no data.
     pub fn of(&self, step: StepId, micro: u32) -> Option<u32> {
-        let at = self.first[step.index()] + micro;
-        Some(self.class[at as usize]).filter(|&class| class != NONE)
+        let at = self.first.get(step.index())?.checked_add(micro)?;
+        self.class.get(at as usize).copied().filter(|&class| class != NONE)
     }
 }
 
 /// The length class of every micro-step of `plan`; a fault if one joins two, or if some value is never there.
 pub fn classes(plan: &Plan) -> Result<Classes, Fault> {
-    super::bounds::check(plan)?;
+    bounds::check(plan)?;
     let mut first = Vec::with_capacity(plan.steps.len());
     let mut total = 0u32;
-    for step in &plan.steps {
+    for (step, position) in plan.steps.iter().zip(bounds::positions(plan)) {
         first.push(total);
-        // Only steps of some block were counted by `bounds`; others never act.
-        total = total.checked_add(step.width).ok_or(Fault::Malformed {
-            what: "the plan has too many micro-steps to be interpreted",
-            step: None,
-        })?;
+        // `bounds` has limited the sum over steps of blocks; others never act.
+        total += position.map_or(0, |_| step.width);
     }
     let mut classes = Classes { first, class: vec![NONE; total as usize] };
     let mut scratch: Vec<Vec<u32>> =
