@@ -27,6 +27,9 @@ pub(crate) fn run(args: &args::Bench, output: &mut Output) -> Result<(), Failure
                 for runnable in &plans {
                     measure(args, runnable, bytes, true, &stop, &mut rows, output)?;
                 }
+                if plans.iter().all(|runnable| runnable.convention.grain(call.dtype) == 0) {
+                    break;
+                }
             }
         }
         Source::Named(plans) => {
@@ -34,7 +37,9 @@ pub(crate) fn run(args: &args::Bench, output: &mut Output) -> Result<(), Failure
                 if !call.json {
                     heading(runnable, output)?;
                 }
-                for &bytes in &sizes {
+                // A barrier moves nothing, whatever the size.
+                let sizes = if runnable.convention.grain(call.dtype) == 0 { &sizes[..1] } else { &sizes[..] };
+                for &bytes in sizes {
                     measure(args, runnable, bytes, false, &stop, &mut rows, output)?;
                 }
             }
