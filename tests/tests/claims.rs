@@ -1,0 +1,168 @@
+//! What `docs/algorithms.md` claims of the standard algorithms: shapes, forms, volume, same bits. The volumes stand
+//! here a second time, as formulas, and are held against the moves.
+
+use std::collections::BTreeSet;
+
+use compiler::elaborate::Request;
+use compiler::limits::Limits;
+use compiler::pipeline::{Failure, Loaded, compile, load};
+use compiler::trace::{Params, Trace};
+use grammar::ast::ParamType;
+
+const TABLE: &str = include_str!("../../docs/algorithms.md");
+
+/// A row of the table.
+struct Claim {
+    algorithm: &'static str,
+    shapes: &'static str,
+    forms: &'static str,
+}
+
+fn claims() -> Vec<Claim> {
+    let rows = TABLE.lines().filter(|line| line.starts_with("| `std::"));
+    rows.map(|line| {
+        let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+        Claim { algorithm: cells[0].trim_matches('`'), shapes: cells[1], forms: cells[2] }
+    })
+    .collect()
+}
+
+/// What the busiest rank sends, in blocks (of which `data` is one), where n ranks take part; none: no claim.
+fn sent(algorithm: &str, shape: &[u32]) -> Option<f64> {
+    let n = f64::from(shape.iter().product::<u32>());
+    let p = n.log2().floor().exp2();
+    let (lg_n, lg_p) = (n.log2().ceil(), p.log2());
+    let folded = if n > p { 1.0 } else { 0.0 };
+    let name = algorithm.strip_prefix("std::").expect("a standard algorithm");
+    Some(match name {
+        "allreduce::ring" | "allreduce::two_shot" | "broadcast::scatter_allgather" => 2.0 * (n - 1.0) / n,
+        "allreduce::halving_doubling" => 2.0 * (p - 1.0) / p + folded,
+        "allreduce::recursive_doubling" => lg_p + folded,
+        "allreduce::one_shot" | "alltoall::direct" | "scatter::direct" | "scatter::binomial" => n - 1.0,
+        "allgather::ring" | "allgather::recursive_doubling" | "allgather::bruck" => n - 1.0,
+        "allreduce::hierarchical" => {
+            let (m, g) = (f64::from(shape[0]), f64::from(shape[1]));
+            2.0 * (g - 1.0) / g + 2.0 * (m - 1.0) / (m * g)
+        }
+        "alltoall::two_level" => {
+            let (m, g) = (f64::from(shape[0]), f64::from(shape[1]));
+            (g - 1.0) * m + (m - 1.0) * g
+        }
+        "reducescatter::ring" => n - 1.0,
+        "reducescatter::recursive_halving" => n - 1.0 + folded,
+        "broadcast::chain" | "reduce::binomial" | "reduce::chain" | "gather::direct" if n > 1.0 => 1.0,
+        "sendrecv::direct" | "alltonext::direct" if n > 1.0 => 1.0,
+        "broadcast::binomial" | "barrier::dissemination" => lg_n,
+        // "At most": the table gives a bound.
+        "allreduce::tree" | "allreduce::double_tree" | "alltoall::bruck" | "gather::binomial" => return None,
+        _ if n == 1.0 => 0.0,
+        other => panic!("docs/algorithms.md claims a volume for {other}: write it here too"),
+    })
+}
+
+/// An upper bound, where there is no formula.
+fn at_most(algorithm: &str, n: f64) -> f64 {
+    match algorithm.strip_prefix("std::").expect("a standard algorithm") {
+        "allreduce::tree" => 3.0,
+        "allreduce::double_tree" => 2.0,
+        "alltoall::bruck" => n / 2.0 * n.log2().ceil(),
+        "gather::binomial" => n / 2.0,
+        other => panic!("no bound for {other}"),
+    }
+}
+
+/// The cells that the busiest rank sends to others, in blocks.
+fn busiest(trace: &Trace) -> f64 {
+    let mut cells = vec![0u64; trace.ranks as usize];
+    for mv in &trace.moves {
+        for source in trace.sources(mv).iter().filter(|source| source.rank != mv.to.rank) {
+            cells[source.rank.index()] += u64::from(mv.width);
+        }
+    }
+    cells.into_iter().max().unwrap_or(0) as f64 / f64::from(trace.cells)
+}
+
+fn shapes(levels: usize) -> Vec<Vec<u32>> {
+    match levels {
+        1 => (1..=17).map(|n| vec![n]).collect(),
+        _ => [[1, 1], [2, 3], [3, 2], [4, 4], [1, 4], [4, 1]].map(Vec::from).to_vec(),
+    }
+}
+
+/// Every choice of ranks for the rank parameters.
+fn choices(names: &[String], ranks: u32) -> Vec<Params> {
+    let mut choices = vec![Params::new()];
+    for name in names {
+        let with = |choice: &Params, rank: u32| {
+            let mut choice = choice.clone();
+            choice.insert(name.clone(), i64::from(rank));
+            choice
+        };
+        choices = choices.iter().flat_map(|choice| (0..ranks).map(move |rank| with(choice, rank))).collect();
+    }
+    choices
+}
+
+fn check(loaded: &Loaded, claim: &Claim) {
+    let Claim { algorithm: name, .. } = *claim;
+    let id = loaded.program.find(name).unwrap_or_else(|| panic!("{name} is in the table only"));
+    let algorithm = loaded.program.algorithm(id);
+    let roots: Vec<String> =
+        algorithm.params.iter().filter(|p| p.ty == ParamType::Rank).map(|p| p.name.clone()).collect();
+    for shape in shapes(algorithm.levels) {
+        let ranks = shape.iter().product::<u32>();
+        let claimed = claim.shapes != "powers of two" || ranks.is_power_of_two();
+        for mut params in choices(&roots, ranks) {
+            // Parameters with a default of their own.
+            if name == "std::broadcast::chain" {
+                params.insert("pieces".to_string(), 4);
+            }
+            let request = Request { algorithm: id, shape: shape.clone(), params };
+            let compiled = match compile(loaded, &request, &Limits::default(), &mut |_| {}) {
+                Ok(compiled) => compiled,
+                Err(Failure::Excluded { why, .. }) => {
+                    assert!(!claimed, "{name} excludes {shape:?}: {why}");
+                    continue;
+                }
+                Err(Failure::Wrong(all)) => panic!("{request:?}: {all:?}"),
+            };
+            assert!(claimed, "{name} works on {shape:?}, and the table does not say so");
+
+            let forms = compiled.plan.plan().header.forms;
+            let expected = if claim.forms == "both" { (true, true) } else { (true, false) };
+            if claim.forms != "–" {
+                assert_eq!((forms.disjoint, forms.same), expected, "{name}: forms");
+            }
+            if name.starts_with("std::allreduce::") && ranks > 1 {
+                assert_eq!(compiled.proved.proof.same_bits, Some(true), "{name} on {shape:?}");
+            }
+
+            let busiest = busiest(&compiled.proved.trace);
+            let apart =
+                request.params.get("from") != request.params.get("to") || !roots.contains(&"to".to_string());
+            match sent(name, &shape) {
+                Some(sent) if apart => {
+                    assert!((busiest - sent).abs() < 1e-9, "{name} on {shape:?}: {busiest}, not {sent}");
+                }
+                Some(_) => assert_eq!(busiest, 0.0, "{name}: from a rank to itself"),
+                None => {
+                    let most = at_most(name, f64::from(ranks));
+                    assert!(busiest <= most + 1e-9, "{name} on {shape:?}: {busiest}, more than {most}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_claim_holds() {
+    let loaded = load(&[], &Limits::default());
+    let claims = claims();
+    for claim in &claims {
+        check(&loaded, claim);
+    }
+    let claimed: BTreeSet<&str> = claims.iter().map(|claim| claim.algorithm).collect();
+    let all: BTreeSet<&str> =
+        loaded.program.algorithms().map(|id| loaded.program.algorithm(id).name.as_str()).collect();
+    assert_eq!(claimed, all);
+}
