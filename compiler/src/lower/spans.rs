@@ -6,6 +6,7 @@
 use grammar::span::{FileId, Span};
 use plan::ids::SpanId;
 use plan::plan::{SourceSpan, SpanTable};
+use plan::verify::clean_text;
 
 use crate::source::Sources;
 use crate::trace::{OriginId, Trace};
@@ -54,16 +55,11 @@ fn add(
 ) -> SpanId {
     let file = files.iter().position(|&f| f == span.file).unwrap_or_else(|| {
         files.push(span.file);
-        table.files.push(clean(&sources.file(span.file).name));
+        table.files.push(clean_text(&sources.file(span.file).name, TEXT_CHARS));
         files.len() - 1
     });
     let (line, column) = sources.line_column(span);
-    let text = clean(sources.snippet(span).lines().next().unwrap_or("").trim());
+    let text = clean_text(sources.snippet(span).lines().next().unwrap_or(""), TEXT_CHARS);
     table.spans.push(SourceSpan { file: file as u32, line, column, text, parent });
     SpanId::new(table.spans.len() - 1)
-}
-
-/// Plans carry no control characters, so that to print one is always safe.
-fn clean(text: &str) -> String {
-    text.chars().take(TEXT_CHARS).map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
