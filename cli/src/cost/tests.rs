@@ -1,5 +1,8 @@
 //! Counts of plans small enough to count by hand, and bounds against the formulas of the literature.
 
+use compiler::limits::Limits;
+use compiler::pipeline;
+use compiler::trace::Params;
 use plan::builder::{PlanBuilder, get, local, put};
 use plan::collective::{BlockRef, Clause, Promise};
 use plan::dtype::Dtype;
@@ -7,6 +10,7 @@ use plan::ids::{BufferId, RankId};
 use plan::plan::Role;
 
 use super::{Bound, Cost, RankCost, Traffic, bound, cost};
+use crate::worlds;
 
 /// Rank 0 sends to ranks 1, 2, 3 one after another.
 fn fan_out() -> plan::plan::Plan {
@@ -162,4 +166,40 @@ fn parts_that_share_a_block_are_not_counted_apart() {
     let clauses = [((1, 0), vec![(0, 0), (0, 2)]), ((1, 1), vec![(0, 1), (0, 2)])];
     let found = bound(&promise(&clauses), 2);
     assert!(found.sent <= 2.0 && found.sent >= 1.0, "{found:?}");
+}
+
+/// A bound that some right plan undercuts is no bound: every standard algorithm is held against it.
+#[test]
+fn no_standard_algorithm_does_with_less_than_the_least() {
+    let limits = Limits::default();
+    let loaded = pipeline::load(&[], &limits);
+    // Divisible by all numbers of chunks here, so that no cell is rounded.
+    let count = 5040 * 16;
+    let block = f64::from(count as u32) * 4.0;
+    let mut counted = 0;
+    for id in loaded.program.algorithms() {
+        let algorithm = loaded.program.algorithm(id);
+        let shapes: Vec<Vec<u32>> = match algorithm.levels {
+            1 => (1..=10).map(|n| vec![n]).collect(),
+            _ => vec![vec![1, 1], vec![2, 2], vec![2, 3], vec![3, 2]],
+        };
+        for shape in shapes {
+            let request = worlds::one_root(&loaded.program, id, &shape, &Params::new()).unwrap();
+            let Ok(compiled) = pipeline::compile(&loaded, &request, &limits, &mut |_| {}) else { continue };
+            let plan = compiled.plan.plan();
+            let cost = cost(plan, count, Dtype::F32).unwrap();
+            let bound = bound(&plan.promise, plan.header.ranks);
+            let most = |of: fn(&RankCost) -> u64| cost.ranks.iter().map(of).max().unwrap_or(0) as f64;
+            let total: u64 = cost.ranks.iter().map(|rank| rank.sent.bytes).sum();
+            let name = format!("{} on {shape:?}: {bound:?}", algorithm.name);
+            // Rounding of 16-byte boundaries apart.
+            let slack = 1.0 - 1e-3;
+            assert!(most(|rank| rank.sent.bytes) >= bound.sent * block * slack, "{name}");
+            assert!(most(|rank| rank.received.bytes) >= bound.received * block * slack, "{name}");
+            assert!(total as f64 >= bound.total * block * slack, "{name}");
+            assert!(cost.rounds >= u64::from(bound.rounds), "{name}");
+            counted += 1;
+        }
+    }
+    assert!(counted > 200, "{counted}");
 }
