@@ -3,6 +3,7 @@
 mod faults;
 mod hostile;
 mod moves;
+mod properties;
 mod runs;
 mod scale;
 mod support;
