@@ -124,6 +124,12 @@ fn fault(fault: &Fault, sources: &Sources) -> Diagnostic {
         }
         FaultKind::EmptyReduce => in_loops(start("a reduction of nothing".into()), fault, "no operand")
             .help("a reduction needs at least one operand: widen its range, or leave the move out"),
+        FaultKind::ManyOperands { count, limit } => {
+            let (count, limit) = (thousands((*count).into()), thousands((*limit).into()));
+            let title = format!("a reduction of {count} operands: one has at most {limit}");
+            in_loops(start(title), fault, "too many operands")
+                .help("reduce them in parts: `x = reduce(s in 0..k) …`, `y = reduce(s in k..n) …`, then `x += y`")
+        }
         FaultKind::BindingsOverlap { buffers: [a, b], other, rank } => {
             let title = format!("`{a}` and `{b}` of one run overlap at rank {rank}, and both may be written");
             in_loops(start(title), fault, &format!("`{a}` here"))

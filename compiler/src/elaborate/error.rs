@@ -201,6 +201,13 @@ pub enum FaultKind {
     },
     /// A reduction without operands.
     EmptyReduce,
+    /// A reduction of more operands than one step can name.
+    ManyOperands {
+        /// How many.
+        count: u64,
+        /// How many there may be.
+        limit: u64,
+    },
     /// Two bindings of one run overlap, and both may be written.
     BindingsOverlap {
         /// The callee's buffers.
@@ -356,6 +363,7 @@ impl FaultKind {
             FaultKind::SelfMove { .. } => "coll::self_move",
             FaultKind::Overlap { .. } => "coll::overlap",
             FaultKind::EmptyReduce => "coll::empty_reduce",
+            FaultKind::ManyOperands { .. } => "coll::many_operands",
             FaultKind::BindingsOverlap { .. } | FaultKind::Alias { .. } => "coll::alias",
             FaultKind::UnequalBindings { .. } => "coll::unequal_bindings",
             FaultKind::RepeatedRank { .. } => "coll::repeated_rank",

@@ -16,6 +16,10 @@ use crate::trace::{self, MoveKind, OriginId};
 use plan::ids::RankId;
 use plan::plan::Presence;
 
+/// Operands of one reduction: a step of the plan counts them in 16 bits. They cannot be spread over several steps,
+/// since a reduction rounds once.
+const MOST_OPERANDS: usize = u16::MAX as usize;
+
 /// A range of own chunks of a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Run {
@@ -134,6 +138,10 @@ impl<'p> Walker<'_, 'p> {
         }
         if count == 0 {
             return Err(Halt::fault(FaultKind::EmptyReduce, mv.span));
+        }
+        if count > MOST_OPERANDS {
+            let (count, limit) = (count as u64, MOST_OPERANDS as u64);
+            return Err(Halt::fault(FaultKind::ManyOperands { count, limit }, mv.span));
         }
         for i in first as usize..self.out.sources.len() {
             let source = self.out.sources[i];

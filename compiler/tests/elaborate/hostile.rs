@@ -154,6 +154,17 @@ fn promises() {
     assert_eq!(promise("b @ * == reduce a @ *", 1_000_000), "0 moves");
 }
 
+/// A step of the plan counts its operands in 16 bits.
+#[test]
+fn operands_of_one_reduction() {
+    let of = |k: u32| body(&format!("scratch t[{k}] scratch u u @ 0 = reduce(s in 0..{k}) t[s] @ 0"), &[2]);
+    assert_eq!(of(65_535), "1 moves");
+    assert_eq!(of(65_536), "coll::many_operands");
+    let ranks = "scratch t scratch u u @ 0 = reduce t @ *";
+    assert_eq!(body(ranks, &[65_535]), "1 moves");
+    assert_eq!(body(ranks, &[65_536]), "coll::many_operands");
+}
+
 #[test]
 fn runs() {
     // Each algorithm runs the next one twice: 2^30 moves.
