@@ -252,7 +252,8 @@ impl SourceCode for Excerpt {
         if self.lines.is_empty() || end > self.text.len() {
             return Err(MietteError::OutOfBounds);
         }
-        let (first, last) = (self.line_at(start), self.line_at(end.max(start + 1) - 1));
+        // No label ends past the text of its line, so `end` is on the last line also if nothing before it is there.
+        let (first, last) = (self.line_at(start), self.line_at(end));
         if self.lines[first + 1..=last].iter().any(|line| !line.joined) {
             return Err(MietteError::OutOfBounds);
         }

@@ -75,6 +75,20 @@ coll::x
 }
 
 #[test]
+fn an_empty_label_at_the_start_of_another_file_is_shown() {
+    let mut sources = source("a.coll", "");
+    sources.add("b.coll", "");
+    let diagnostic = Diagnostic::error("coll::x", "two empty files")
+        .label(Span::new(FileId(0), 0, 0), "one")
+        .label(Span::new(FileId(1), 0, 0), "two");
+    let drawn = render(&diagnostic, &sources, Style::default());
+    assert!(
+        drawn.contains("╰── one") && drawn.contains("╰── two") && drawn.contains("[b.coll:1:1]"),
+        "{drawn}"
+    );
+}
+
+#[test]
 fn far_lines_get_snippets_of_their_own() {
     let text: String = (1..=30).map(|line| format!("line {line}\n")).collect();
     let sources = source("a.coll", &text);
@@ -179,7 +193,7 @@ fn ascii_is_ascii_and_colour_is_asked_for() {
 }
 
 proptest! {
-    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(300))]
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(2000))]
 
     /// Any spans, in range or not, of any text: no panic, bounded output, and the title is there.
     #[test]
