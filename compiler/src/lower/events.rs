@@ -1,14 +1,15 @@
 //! The walk over the trace: moves to cell moves, cell moves to events.
 //!
 //! In: trace, graph, memory. Out: all [`Events`], unordered. The order of the walk is a valid execution with one
-//! slot per channel: outside `step` blocks the trace's own order, each send followed at once by its receive; inside,
-//! the order that `step_block` finds.
+//! slot per channel: outside `step` blocks that of `rounds`, each send followed at once by its receive; inside, the
+//! order that `step_block` finds.
 
 use plan::ids::{RankId, SpanId};
 use plan::plan::{ChannelKind, Operand};
 
 use super::buffers::{Finished, Memory, block_cells};
 use super::emit::{Access, Events, Source};
+use super::rounds::rounds;
 use super::spans::Spans;
 use super::step_block;
 use crate::graph::{ChunkGraph, VersionId, arity};
@@ -42,21 +43,15 @@ pub(super) fn collect(
     let mut events = Events::new(trace.ranks, graph.places.len(), memory.scratch);
     let mut scratch = step_block::Scratch::new(graph.places.len());
     let mut sources = Vec::new();
-    let mut next = 0;
-    while let Some(mv) = trace.moves.get(next) {
-        let end = if mv.step == 0 {
-            next + 1
-        } else {
-            next + trace.moves[next..].iter().take_while(|other| other.step == mv.step).count()
-        };
-        if end - next == 1 && !walk.overlaps_itself(mv) {
-            for cell in walk.cells(MoveId(next as u32)) {
+    for group in rounds(&walk) {
+        let first = MoveId(group.start as u32);
+        if group.len() == 1 && !walk.overlaps_itself(walk.mv(first)) {
+            for cell in walk.cells(first) {
                 walk.whole(cell, &mut events, &mut sources);
             }
         } else {
-            step_block::emit(&walk, next..end, &mut events, &mut scratch);
+            step_block::emit(&walk, group, &mut events, &mut scratch);
         }
-        next = end;
     }
     walk.untouched_exits(&mut events);
     events

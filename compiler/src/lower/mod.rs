@@ -8,12 +8,13 @@
 //! those of all events it must follow: the write it reads, the writes and reads it overwrites, its message, and the
 //! receive of the message before it on its channel. A rank does its events in order of level. Each edge but program
 //! order climbs strictly, and program order never descends, so no cycle can exist even with one slot per channel:
-//! condition D holds with `k_min = 1`. Independent flows interleave by level, so a ring runs as its textbook rounds.
+//! condition D holds with `k_min = 1`. Moves are met round by round of data flow, so independent flows keep abreast.
 
 mod buffers;
 mod emit;
 mod events;
 mod order;
+mod rounds;
 mod spans;
 mod step_block;
 
@@ -30,7 +31,7 @@ pub fn lower(trace: &Trace, graph: &ChunkGraph, sources: &Sources) -> Plan {
     let spans = spans::intern(trace, sources);
     let finished = buffers::finished_values(trace, graph);
     let events = events::collect(trace, graph, &memory, &finished, &spans);
-    let program = order::order(events, trace.ranks);
+    let program = order::order(&events, trace.ranks);
 
     let blocks = (0..trace.ranks).map(|rank| {
         let body = program.ranks[rank as usize]..program.ranks[rank as usize + 1];

@@ -24,9 +24,9 @@ pub(super) struct Program {
 }
 
 /// Orders events and joins neighbours.
-pub(super) fn order(events: Events, ranks: u32) -> Program {
+pub(super) fn order(events: &Events, ranks: u32) -> Program {
     let sequence = by_rank_and_level(&events.events);
-    let joins = joins(&events, &sequence);
+    let joins = joins(events, &sequence);
 
     let mut program = Program {
         steps: Vec::new(),
@@ -77,7 +77,8 @@ fn by_rank_and_level(events: &[Event]) -> Vec<u32> {
     counting_sort(by_level, |e| events[e as usize].rank.0)
 }
 
-fn counting_sort(items: impl IntoIterator<Item = u32> + Clone, key: impl Fn(u32) -> u32) -> Vec<u32> {
+/// Items sorted by a small key; items of one key keep their order.
+pub(super) fn counting_sort(items: impl IntoIterator<Item = u32> + Clone, key: impl Fn(u32) -> u32) -> Vec<u32> {
     let mut starts: Vec<u32> = Vec::new();
     let mut count = 0;
     for item in items.clone() {

@@ -265,7 +265,7 @@ fn check_call(plan: &Plan, call: &Call) -> Result<Option<u32>, Fault> {
     }
     // One number for all promised reductions. If none is promised, the outer part is that of one operand: nothing.
     let divisor = plan.promise.reduced_operands();
-    let reduces = plan.promise.lists.iter().any(|list| list.len() > 1);
+    let reduces = plan.promise.reduces();
     if !plan.header.serves_post || (reduces && divisor.is_none()) {
         return Err(Fault::Operator { op: call.op });
     }
