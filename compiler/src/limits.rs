@@ -35,4 +35,10 @@ impl Limits {
     pub fn cell_moves(&self) -> u64 {
         self.moves.saturating_mul(5)
     }
+
+    /// Values that the proof may look at: ten for each move. Different sums of n operands on each of n ranks are n²,
+    /// even if they are made by few moves (prefix sums, say).
+    pub fn visits(&self) -> u64 {
+        self.moves.saturating_mul(10)
+    }
 }

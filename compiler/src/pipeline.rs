@@ -206,7 +206,7 @@ pub fn compile(
 
 fn prove_form(trace: &Trace, form: Form, limits: &Limits) -> Result<(ChunkGraph, Proof), Vec<graph::Fault>> {
     let graph = graph::build_within(trace, form, limits)?;
-    let proof = graph::promise(trace, &graph)?;
+    let proof = graph::promise_within(trace, &graph, limits)?;
     Ok((graph, proof))
 }
 

@@ -147,6 +147,25 @@ impl Values {
         post: bool,
         walk: &mut Walk,
     ) -> Result<(), Mismatch> {
+        let fault = self.walk(value, promised, post, walk, false);
+        if fault == Mismatch::default() { Ok(()) } else { Err(fault) }
+    }
+
+    /// Whether [`Values::compare`] finds nothing wrong. Ends at the first thing that is: looks at no more than twice as
+    /// many values as are promised, however many the value at hand is made of.
+    pub fn agrees(&self, value: ValueId, promised: &[ValueId], post: bool, walk: &mut Walk) -> bool {
+        self.walk(value, promised, post, walk, true) == Mismatch::default()
+    }
+
+    /// How a value differs from what is promised; if `brief`, one thing of it.
+    fn walk(
+        &self,
+        value: ValueId,
+        promised: &[ValueId],
+        post: bool,
+        walk: &mut Walk,
+        brief: bool,
+    ) -> Mismatch {
         let mut fault = Mismatch::default();
         let top = match (self.node(value), post) {
             (Node::Post(inner), true) => inner,
@@ -163,6 +182,9 @@ impl Values {
         let mut found = 0;
         walk.stack.push(top);
         while let Some(value) = walk.stack.pop() {
+            if brief && fault != Mismatch::default() {
+                return fault;
+            }
             let seen = std::mem::replace(&mut walk.stamp[value.0 as usize], round) == round;
             if seen {
                 note(&mut fault.twice, self.any_leaf(value));
@@ -183,7 +205,7 @@ impl Values {
             let missing = promised.iter().filter(|leaf| walk.stamp[leaf.0 as usize] != round);
             fault.missing = missing.take(Mismatch::SHOWN).map(|&leaf| self.any_leaf(leaf)).collect();
         }
-        if fault == Mismatch::default() { Ok(()) } else { Err(fault) }
+        fault
     }
 
     /// The key of some leaf of a value.

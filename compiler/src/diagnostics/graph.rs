@@ -205,6 +205,10 @@ fn too_large(trace: &Trace, count: u64, limit: u64, what: Counted) -> Diagnostic
             "cells to read and write",
             "cut blocks into fewer chunks, or raise the limit, which is 5 for each move: `--limit moves=N`",
         ),
+        Counted::Visits => (
+            "values and more to compare with the promise",
+            "use fewer ranks, or raise the limit, which is 10 for each move: `--limit moves=N`",
+        ),
     };
     Diagnostic::error("coll::too_large", format!("there are {count} {what}, more than {limit}"))
         .label(trace.name_span, format!("with {}, {} cells in each block", world(trace), trace.cells))

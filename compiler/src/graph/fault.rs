@@ -101,9 +101,10 @@ pub enum FaultKind {
         /// The last move that told it anything.
         last: Option<MoveId>,
     },
-    /// There are more cells, or more cells are moved, than the limits allow or 32 bits can number.
+    /// There are more cells, more cells are moved or more values are to be looked at than the limits allow or 32 bits
+    /// can number.
     TooLarge {
-        /// How many.
+        /// How many (of visits: as many as were counted before the proof was given up).
         count: u64,
         /// How many there may be.
         limit: u64,
@@ -119,6 +120,8 @@ pub enum Counted {
     Places,
     /// Cells that moves read or write.
     CellMoves,
+    /// Values that the proof looks at.
+    Visits,
 }
 
 /// A place that does not hold what it must.

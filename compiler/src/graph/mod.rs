@@ -20,7 +20,7 @@ pub use self::fault::{Broken, Counted, Fault, FaultKind, Holds};
 pub use self::forms::forms_agree;
 pub use self::history::{Past, contents, history};
 pub use self::places::PlaceTable;
-pub use self::promise::{Proof, promise};
+pub use self::promise::{Proof, promise, promise_within};
 pub use self::waste::{Warning, WarningKind};
 use crate::trace::{MoveId, MoveKind, Trace};
 

@@ -9,10 +9,11 @@ use plan::collective::BlockRef;
 use plan::ids::{BufferId, RankId};
 use plan::values::{Mismatch, Node, ValueId, Walk};
 
-use super::fault::{Broken, Fault, FaultKind, Holds};
+use super::fault::{Broken, Counted, Fault, FaultKind, Holds};
 use super::history::contents;
 use super::waste::{Warning, waste};
 use super::{ChunkGraph, Form, VersionId};
+use crate::limits::Limits;
 use crate::trace::{BufferKind, Place, Trace};
 
 /// What has been proved of a trace under one alias form, beyond that it keeps its promise.
@@ -25,15 +26,46 @@ pub struct Proof {
     pub warnings: Vec<Warning>,
 }
 
-/// Compares what every place holds at the end with the promise.
+/// Compares what every place holds at the end with the promise, within the default limits.
 pub fn promise(trace: &Trace, graph: &ChunkGraph) -> Result<Proof, Vec<Fault>> {
-    let (broken, same_bits) = clauses(trace, graph);
-    let faults: Vec<Fault> = broken.into_iter().chain(unsynchronised(trace, graph)).collect();
+    promise_within(trace, graph, &Limits::default())
+}
+
+/// Compares what every place holds at the end with the promise.
+pub fn promise_within(trace: &Trace, graph: &ChunkGraph, limits: &Limits) -> Result<Proof, Vec<Fault>> {
+    let mut visits = Visits { count: 0, limit: limits.visits() };
+    let given_up = |TooMany { count, limit }| {
+        let kind = FaultKind::TooLarge { count, limit, what: Counted::Visits };
+        vec![Fault { form: graph.form, kind, others: 0 }]
+    };
+    let (broken, same_bits) = clauses(trace, graph, &mut visits).map_err(given_up)?;
+    let unsynchronised = unsynchronised(trace, graph, &mut visits).map_err(given_up)?;
+    let faults: Vec<Fault> = broken.into_iter().chain(unsynchronised).collect();
     if !faults.is_empty() {
         return Err(faults);
     }
     let warnings = if graph.form == Form::Disjoint { waste(trace, graph) } else { Vec::new() };
     Ok(Proof { same_bits, warnings })
+}
+
+/// The values looked at so far.
+struct Visits {
+    count: u64,
+    limit: u64,
+}
+
+/// More values are to be looked at than the limit.
+struct TooMany {
+    count: u64,
+    limit: u64,
+}
+
+impl Visits {
+    fn add(&mut self, more: usize) -> Result<(), TooMany> {
+        self.count += more as u64;
+        let Visits { count, limit } = *self;
+        if count > limit { Err(TooMany { count, limit }) } else { Ok(()) }
+    }
 }
 
 /// The last versions of promised places.
@@ -44,7 +76,11 @@ pub(super) fn promised(trace: &Trace, graph: &ChunkGraph) -> impl Iterator<Item 
 }
 
 /// The first place that breaks the promise, by rank, then buffer, then cell; and `Proof::same_bits`.
-fn clauses(trace: &Trace, graph: &ChunkGraph) -> (Option<Fault>, Option<bool>) {
+fn clauses(
+    trace: &Trace,
+    graph: &ChunkGraph,
+    visits: &mut Visits,
+) -> Result<(Option<Fault>, Option<bool>), TooMany> {
     let mut walk = Walk::default();
     // Of each value: the list that it was last compared with (plus 1, twice), plus 1 if it was right.
     let mut judged = vec![0u32; graph.values.len()];
@@ -60,14 +96,16 @@ fn clauses(trace: &Trace, graph: &ChunkGraph) -> (Option<Fault>, Option<bool>) {
             for &c in &clauses {
                 let place = place(trace, c, i);
                 let value = held(graph, place);
-                let right = value.is_some_and(|value| {
+                let mut right = false;
+                if let Some(value) = value {
                     let judgement = &mut judged[value.0 as usize];
                     if *judgement / 2 != list + 1 {
-                        let right = operands.compare(graph, i, value, &mut walk).is_ok();
+                        visits.add(2 * operands.starts.len())?;
+                        let right = operands.agree(graph, i, value, &mut walk);
                         *judgement = (list + 1) * 2 + u32::from(right);
                     }
-                    *judgement % 2 == 1
-                });
+                    right = *judgement % 2 == 1;
+                }
                 if !right {
                     broken += 1;
                     let key = |(p, c): (Place, u32)| (p.rank, p.buffer, p.cell, c);
@@ -85,7 +123,7 @@ fn clauses(trace: &Trace, graph: &ChunkGraph) -> (Option<Fault>, Option<bool>) {
         let broken_place = Box::new(describe(trace, graph, place, clause, &operands, &mut walk));
         Fault { form: graph.form, kind: FaultKind::Promise(broken_place), others: broken - 1 }
     });
-    (fault, same_bits)
+    Ok((fault, same_bits))
 }
 
 /// The clauses of each list that has any, in the order of lists.
@@ -127,16 +165,24 @@ impl Operands {
         self.starts.extend(blocks.iter().map(entry));
     }
 
+    /// The entry values of cell `i` of all operands that have one.
+    fn leaves(&self, i: u32) -> Vec<ValueId> {
+        // Entry version i holds value i, and the cells of a block follow each other.
+        self.starts.iter().flatten().map(|v| ValueId(v.0 + i)).collect()
+    }
+
+    /// Whether a value is the sum of cell `i` of all operands.
+    fn agree(&self, graph: &ChunkGraph, i: u32, value: ValueId, walk: &mut Walk) -> bool {
+        if let [Some(start)] = self.starts[..] {
+            return ValueId(start.0 + i) == value;
+        }
+        let leaves = self.leaves(i);
+        leaves.len() == self.starts.len() && graph.values.agrees(value, &leaves, false, walk)
+    }
+
     /// Compares a value with the sum of cell `i` of all operands.
     fn compare(&self, graph: &ChunkGraph, i: u32, value: ValueId, walk: &mut Walk) -> Result<(), Mismatch> {
-        // Entry version i holds value i, and the cells of a block follow each other.
-        let leaf = |start: &Option<VersionId>| start.map(|v| ValueId(v.0 + i));
-        if let [start] = &self.starts[..]
-            && leaf(start) == Some(value)
-        {
-            return Ok(());
-        }
-        let leaves: Vec<ValueId> = self.starts.iter().filter_map(leaf).collect();
+        let leaves = self.leaves(i);
         let absent = self.starts.len() - leaves.len();
         match graph.values.compare(value, &leaves, false, walk) {
             Ok(()) if absent == 0 => Ok(()),
@@ -196,32 +242,27 @@ fn describe(
 }
 
 /// The first rank that may leave before some other has entered.
-fn unsynchronised(trace: &Trace, graph: &ChunkGraph) -> Option<Fault> {
+fn unsynchronised(trace: &Trace, graph: &ChunkGraph, visits: &mut Visits) -> Result<Option<Fault>, TooMany> {
     if !trace.promise.synchronised || trace.ranks < 2 {
-        return None;
+        return Ok(None);
     }
     let signal = trace.buffers.iter().position(|b| b.kind == BufferKind::Signal).map(BufferId::new);
-    let mut heard = Heard { stamp: vec![0; graph.values.len()], round: 0, stack: Vec::new() };
-    let mut complete = vec![false; graph.values.len()];
+    let values = graph.values.len();
+    let mut heard =
+        Heard { stamp: vec![0; values], of_all: vec![false; values], round: 0, stack: Vec::new() };
     let mut first = None;
     let mut others = 0;
     for rank in (0..trace.ranks).map(RankId) {
         let version = signal
             .and_then(|buffer| graph.last[graph.places.index(Place { buffer, rank, cell: 0 }) as usize]);
-        let mut known = vec![];
-        if let Some(version) = version {
-            let value = graph.version(version).value;
-            if complete[value.0 as usize] {
-                continue;
+        let known = match version {
+            None => vec![rank],
+            Some(version) => {
+                let known = heard.ranks(graph, trace.ranks, graph.version(version).value, visits)?;
+                let Some(known) = known else { continue };
+                known
             }
-            known = heard.ranks(graph, value);
-            complete[value.0 as usize] = known.len() == trace.ranks as usize;
-            if complete[value.0 as usize] {
-                continue;
-            }
-        } else {
-            known.push(rank);
-        }
+        };
         if first.is_some() {
             others += 1;
             continue;
@@ -234,33 +275,52 @@ fn unsynchronised(trace: &Trace, graph: &ChunkGraph) -> Option<Fault> {
             last: version.and_then(|v| graph.version(v).writer),
         });
     }
-    first.map(|kind| Fault { form: graph.form, kind, others })
+    Ok(first.map(|kind| Fault { form: graph.form, kind, others }))
 }
 
 /// Walks the arrivals that a signal tells of.
 struct Heard {
     stamp: Vec<u32>,
+    /// By value: it is known to tell of all ranks, hence whatever hears it.
+    of_all: Vec<bool>,
     round: u32,
     stack: Vec<ValueId>,
 }
 
 impl Heard {
-    /// The ranks, sorted.
-    fn ranks(&mut self, graph: &ChunkGraph, value: ValueId) -> Vec<RankId> {
+    /// The ranks, sorted; none if they are all.
+    fn ranks(
+        &mut self,
+        graph: &ChunkGraph,
+        all: u32,
+        top: ValueId,
+        visits: &mut Visits,
+    ) -> Result<Option<Vec<RankId>>, TooMany> {
         self.round += 1;
-        self.stack.push(value);
+        self.stack.clear();
+        self.stack.push(top);
         let mut ranks = Vec::new();
+        let mut complete = false;
         while let Some(value) = self.stack.pop() {
+            if self.of_all[value.0 as usize] {
+                complete = true;
+                break;
+            }
             if std::mem::replace(&mut self.stamp[value.0 as usize], self.round) == self.round {
                 continue;
             }
+            visits.add(1)?;
             match graph.values.node(value) {
                 Node::Leaf(key) => ranks.push(graph.places.place(key).rank),
                 Node::Combined { left, right, .. } => self.stack.extend([left, right]),
                 Node::Post(inner) => self.stack.push(inner),
             }
         }
+        self.of_all[top.0 as usize] = complete || ranks.len() == all as usize;
+        if self.of_all[top.0 as usize] {
+            return Ok(None);
+        }
         ranks.sort_unstable();
-        ranks
+        Ok(Some(ranks))
     }
 }

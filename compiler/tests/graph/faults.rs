@@ -1,7 +1,9 @@
 //! Every fault has a wrong trace, which names the move and the place, and a mended twin, which passes.
 
 use plan::ids::RankId;
-use rcc_compiler::graph::{Broken, Counted, Fault, FaultKind, Form, Holds, build, build_within, promise};
+use rcc_compiler::graph::{
+    Broken, Counted, Fault, FaultKind, Form, Holds, build, build_within, promise, promise_within,
+};
 use rcc_compiler::limits::Limits;
 use rcc_compiler::trace::{BufferKind, MoveId, MoveKind, Trace};
 
@@ -401,4 +403,68 @@ fn too_many_cells() {
     let limits = |moves| Limits { moves, ..Limits::default() };
     assert!(build_within(&program(10), Form::Disjoint, &limits(6000)).is_ok());
     assert!(build_within(&program(10), Form::Disjoint, &limits(5999)).is_err());
+}
+
+/// The proof of a program with this limit on moves.
+fn proved_within(builder: &Builder, moves: u64) -> Result<(), Vec<Fault>> {
+    let graph = build(&builder.trace, Form::Disjoint).unwrap();
+    promise_within(&builder.trace, &graph, &Limits { moves, ..Limits::default() }).map(|_| ())
+}
+
+fn too_many_visits(count: u64, limit: u64) -> Vec<Fault> {
+    let kind = FaultKind::TooLarge { count, limit, what: Counted::Visits };
+    vec![Fault { form: Form::Disjoint, kind, others: 0 }]
+}
+
+/// Ten ranks that each add ten operands in an order of their own make ten sums of nineteen values each.
+#[test]
+fn too_many_different_sums() {
+    let mut b = allreduce(10, 1).buffer("sum", BufferKind::Scratch, 1);
+    for r in 0..10 {
+        let sources: Vec<_> = (0..10).map(|s| at(0, (r + s) % 10, 0)).collect();
+        b.mv(MoveKind::Reduce, at(1, r, 0), &sources, 1);
+    }
+    for r in 0..10 {
+        b.copy(at(0, r, 0), at(1, r, 0));
+    }
+    assert_eq!(proved_within(&b, 20), Ok(()));
+    assert_eq!(proved_within(&b, 19), Err(too_many_visits(200, 190)));
+    // A sum that all have is compared once.
+    let mut star = allreduce(10, 1);
+    for r in 1..10 {
+        star.add(at(0, 0, 0), at(0, r, 0));
+    }
+    for r in 1..10 {
+        star.copy(at(0, r, 0), at(0, 0, 0));
+    }
+    assert_eq!(proved_within(&star, 2), Ok(()));
+}
+
+/// What hears a rank that has heard of all is looked at no further: a star costs three values for each rank.
+#[test]
+fn signals_are_followed_once() {
+    let star = |n| {
+        let mut b = barrier(n);
+        for r in 1..n {
+            b.copy(at(0, 0, 0), at(0, r, 0));
+        }
+        for r in 1..n {
+            b.copy(at(0, r, 0), at(0, 0, 0));
+        }
+        b
+    };
+    assert_eq!(proved_within(&star(100_000), 30_000), Ok(()));
+    // Down a chain only the last rank hears of all: every rank's signal is followed anew.
+    let n = 1000;
+    let mut chains = barrier(n);
+    for r in 1..n {
+        chains.copy(at(0, r, 0), at(0, r - 1, 0));
+    }
+    let found = proved_within(&chains, 1000).unwrap_err();
+    assert_eq!(found, too_many_visits(10_001, 10_000));
+    let found = proved_within(&chains, 1_000_000).unwrap_err();
+    let FaultKind::Unsynchronised { rank, missing, missing_count, .. } = found[0].kind else {
+        panic!("{found:?}")
+    };
+    assert_eq!((rank, missing, missing_count, found[0].others), (RankId(0), RankId(1), n - 1, n - 2));
 }
