@@ -154,10 +154,10 @@ fn names(algorithm: &Algorithm) -> Vec<String> {
 /// Visits all sites below; stops at the first visit that returns something.
 fn body(stmts: &mut Vec<Stmt>, visit: &mut Visit<'_>) -> Option<String> {
     for index in 0..stmts.len() {
-        if matches!(stmts[index], Stmt::Move(_) | Stmt::For(_) | Stmt::Step(_) | Stmt::Run(_) | Stmt::If(_)) {
-            if let Some(told) = visit(Site::Body(stmts, index)) {
-                return Some(told);
-            }
+        if matches!(stmts[index], Stmt::Move(_) | Stmt::For(_) | Stmt::Step(_) | Stmt::Run(_) | Stmt::If(_))
+            && let Some(told) = visit(Site::Body(stmts, index))
+        {
+            return Some(told);
         }
         let told = match &mut stmts[index] {
             Stmt::Chunks(c) => expr(&mut c.count, visit),

@@ -78,7 +78,10 @@ fn by_rank_and_level(events: &[Event]) -> Vec<u32> {
 }
 
 /// Items sorted by a small key; items of one key keep their order.
-pub(super) fn counting_sort(items: impl IntoIterator<Item = u32> + Clone, key: impl Fn(u32) -> u32) -> Vec<u32> {
+pub(super) fn counting_sort(
+    items: impl IntoIterator<Item = u32> + Clone,
+    key: impl Fn(u32) -> u32,
+) -> Vec<u32> {
     let mut starts: Vec<u32> = Vec::new();
     let mut count = 0;
     for item in items.clone() {

@@ -20,7 +20,8 @@ pub(super) fn rounds(walk: &Walk<'_>) -> Vec<Range<usize>> {
     let moves = &walk.trace.moves;
     let mut start = 0;
     while let Some(first) = moves.get(start) {
-        let same_step = moves[start..].iter().take_while(|mv| first.step != 0 && mv.step == first.step).count();
+        let same_step =
+            moves[start..].iter().take_while(|mv| first.step != 0 && mv.step == first.step).count();
         let group = start..start + same_step.max(1);
         let cells = || group.clone().flat_map(|index| walk.cells(MoveId(index as u32)));
         let mut before = 0;

@@ -410,7 +410,7 @@ fn add(a: Option<u64>, b: Option<u64>) -> Result<Option<u64>, Stop> {
 }
 
 fn divide(length: usize, parts: usize) -> Result<usize, Stop> {
-    if parts == 0 || length % parts != 0 {
+    if parts == 0 || !length.is_multiple_of(parts) {
         return Err(stop("a boundary falls inside a piece"));
     }
     Ok(length / parts)

@@ -148,7 +148,7 @@ pub(super) fn run_and_compare<'a>(
     }
     let entry = machine.memory.clone();
     let view = view(&buffers);
-    machine.run(Frame { shape: shape.clone(), buffers, world: (0..ranks).collect(), ..view }, &scope)?;
+    machine.run(Frame { shape, buffers, world: (0..ranks).collect(), ..view }, &scope)?;
     let functions = BTreeMap::new();
     let mut kept = true;
     for ensures in &collective.ensures {
