@@ -12,12 +12,21 @@ pub type Ask<'a> = dyn FnMut(MoveId) -> Bindings + 'a;
 /// Columns that a label may take.
 const LABEL: usize = 50;
 
-/// The move as the primary label, with its loop variables, and the `run`s around it.
+/// The move as the primary label, with its loop variables. Within a `run` the outermost `run` is the primary one: a callee
+/// is proved by itself before, so it is its use that is at fault.
 pub(crate) fn at_move(trace: &Trace, mv: MoveId, text: &str, bindings: &mut Ask<'_>) -> Vec<Label> {
     let mut diagnostic = Diagnostic::error("", "");
-    let text = with(text, &bindings(mv));
-    diagnostic.labels.push(Label { span: trace.origin(mv).span, text });
     runs(&mut diagnostic, trace, mv);
+    diagnostic.labels.reverse();
+    let here = match diagnostic.labels.first_mut() {
+        None => text,
+        Some(run) => {
+            run.text = fit(&[format!("{text}, in this run"), "in this run".to_string()]);
+            "here"
+        }
+    };
+    let text = with(here, &bindings(mv));
+    diagnostic.labels.push(Label { span: trace.origin(mv).span, text });
     diagnostic.labels
 }
 

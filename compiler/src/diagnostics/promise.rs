@@ -27,8 +27,14 @@ pub(crate) fn promise(broken: &Broken, fault: &Fault, trace: &Trace, bindings: &
         world(trace)
     );
     let mut diagnostic = Diagnostic::error("coll::promise", title);
+    let mut short = String::new();
     match broken.last {
         Some(mv) => diagnostic.labels = at_move(trace, mv, "last written here", bindings),
+        // It holds its entry value still: a copy would not make that a reduction.
+        None if let Some(found) = one_turn_short(trace, broken.place, true, bindings) => {
+            diagnostic.labels.extend(found.labels);
+            short = format!("; {}", found.help);
+        }
         None => {
             let text = fit(&[
                 format!("no move writes `{}`", chunk(trace, broken.place)),
@@ -38,7 +44,8 @@ pub(crate) fn promise(broken: &Broken, fault: &Fault, trace: &Trace, bindings: &
         }
     }
     ensures(&mut diagnostic, broken, trace);
-    let mut help = format!("{}; {}{}", due(broken, trace), differs(broken, trace), also_wrong(fault.others));
+    let (due, differs) = (due(broken, trace), differs(broken, trace));
+    let mut help = format!("{due}; {differs}{}{short}", also_wrong(fault.others));
     if fault.form == Form::Same {
         help += "; `inplace none` would say that it is not to run in place";
     }
@@ -55,7 +62,7 @@ fn never_received(broken: &Broken, fault: &Fault, trace: &Trace, bindings: &mut 
     let title = format!("rank {} never receives {what}", rank(trace, to.rank));
     let mut diagnostic = Diagnostic::error("coll::promise", title);
     let wrong = also_wrong(fault.others);
-    if let Some(short) = one_turn_short(trace, to, bindings) {
+    if let Some(short) = one_turn_short(trace, to, false, bindings) {
         diagnostic.labels.extend(short.labels);
         return diagnostic.help(short.help + &wrong);
     }
@@ -76,7 +83,8 @@ pub(crate) fn unsynchronised(
 ) -> Diagnostic {
     let signal = trace.buffers.iter().position(|buffer| buffer.kind == BufferKind::Signal);
     let place = signal.map(|at| Place { buffer: BufferId::new(at), rank: who, cell: 0 });
-    let short = place.filter(|_| last.is_none()).and_then(|place| one_turn_short(trace, place, bindings));
+    let short =
+        place.filter(|_| last.is_none()).and_then(|place| one_turn_short(trace, place, false, bindings));
     let (who, missing) = (rank(trace, who), rank(trace, missing));
     let title = format!(
         "rank {who} may leave {} before rank {missing} has entered ({})",

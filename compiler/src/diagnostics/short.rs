@@ -10,7 +10,7 @@ use plan::ids::RankId;
 use super::Label;
 use super::labels::{Ask, fit};
 use super::places::{rank, world};
-use crate::trace::{Bindings, BufferKind, Looped, MoveId, Place, Trace};
+use crate::trace::{Bindings, BufferKind, Looped, Move, MoveId, MoveKind, Place, Trace};
 
 /// What to show.
 pub(crate) struct Short {
@@ -20,13 +20,18 @@ pub(crate) struct Short {
     pub(crate) help: String,
 }
 
-/// Looks for the loop.
-pub(crate) fn one_turn_short(trace: &Trace, to: Place, bindings: &mut Ask<'_>) -> Option<Short> {
-    let turn = next_writes(trace, to)?;
+/// Looks for the loop; with `adds` only around a `+=`.
+pub(crate) fn one_turn_short(trace: &Trace, to: Place, adds: bool, bindings: &mut Ask<'_>) -> Option<Short> {
+    let turn = next_writes(trace, to, adds)?;
     let (values, before) = (bindings(turn.last), bindings(turn.before));
     let looped = turned_last(&values, &before)?;
     let (variable, end) = (&looped.variable, looped.last);
-    let what = if trace.buffer(to).kind == BufferKind::Signal { "signal" } else { "copy" };
+    let what = match (trace.buffer(to).kind, trace.moves[turn.last.0 as usize].kind) {
+        (BufferKind::Signal, _) => "signal",
+        (_, MoveKind::Combine) => "`+=`",
+        (_, MoveKind::Reduce | MoveKind::GatherReduce) => "reduction",
+        _ => "copy",
+    };
     let reached = rank(trace, trace.moves[turn.last.0 as usize].to.rank);
     let at_move = fit(&[
         format!("the last {what}, at {variable} = {end}, reaches rank {reached}"),
@@ -58,10 +63,11 @@ struct Turn {
 
 /// Moves of one line whose next one would write `to`: the last two, or those of the last two rounds of a loop over
 /// all ranks.
-fn next_writes(trace: &Trace, to: Place) -> Option<Turn> {
+fn next_writes(trace: &Trace, to: Place, adds: bool) -> Option<Turn> {
     let ranks = trace.ranks as usize;
     let mut lines: Vec<Vec<u32>> = vec![Vec::new(); trace.origins.len()];
-    for (m, mv) in trace.moves.iter().enumerate().filter(|(_, mv)| mv.to.buffer == to.buffer) {
+    let counts = |mv: &Move| mv.to.buffer == to.buffer && (!adds || mv.kind == MoveKind::Combine);
+    for (m, mv) in trace.moves.iter().enumerate().filter(|(_, mv)| counts(mv)) {
         lines[mv.origin.0 as usize].push(m as u32);
     }
     lines.iter().find_map(|line| {
@@ -71,7 +77,10 @@ fn next_writes(trace: &Trace, to: Place) -> Option<Turn> {
             let first = end.saturating_sub(count).max(apart.min(end));
             (first..end).map(move |i| (line[i - apart], line[i]))
         };
-        pairs(1, 1).chain(pairs(ranks, ranks)).find_map(|(before, last)| {
+        // A loop over all ranks makes as many turns, or (for all but a root) one less.
+        let rounds = [ranks, ranks.saturating_sub(1).max(1)];
+        let rounds = rounds.into_iter().flat_map(|apart| pairs(apart, apart));
+        pairs(1, 1).chain(rounds).find_map(|(before, last)| {
             let (a, b) = (&trace.moves[before as usize], &trace.moves[last as usize]);
             let (from, source) = (trace.sources(a).first()?, trace.sources(b).first()?);
             let rank = |a: RankId, b: RankId| next_rank(a, b, trace.ranks, round);

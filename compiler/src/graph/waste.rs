@@ -79,6 +79,10 @@ struct Tally {
 
 /// Finds the moves that do no good.
 pub(super) fn waste(trace: &Trace, graph: &ChunkGraph) -> Vec<Warning> {
+    // One rank alone transfers nothing, and what is written for many has little to do there.
+    if trace.ranks == 1 {
+        return Vec::new();
+    }
     let (uses, previous) = uses(trace, graph);
     let mut live = None;
     let mut tallies = vec![Tally::default(); trace.origins.len()];
