@@ -6,5 +6,6 @@ mod moves;
 mod properties;
 mod runs;
 mod scale;
+mod shape_faults;
 mod support;
 mod wording;
