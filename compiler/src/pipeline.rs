@@ -8,8 +8,8 @@ use grammar::{ParseLimits, ast};
 use plan::verify::VerifiedPlan;
 
 use crate::check::checked::Program;
-use crate::check::{self, Unit};
-use crate::diagnostics::{self, Diagnostic};
+use crate::check::{self, NameKind, Unit};
+use crate::diagnostics::{self, Diagnostic, Label};
 use crate::elaborate::{self, Request};
 use crate::graph::{self, ChunkGraph, Form, Proof};
 use crate::limits::Limits;
@@ -113,7 +113,8 @@ pub fn load(files: &[(String, Vec<u8>)], limits: &Limits) -> Loaded {
     let mut library = Vec::new();
     for (name, text) in stdlib::FILES {
         let file = sources.add(*name, *text);
-        let parsed = grammar::parse(file, text, &parse_limits);
+        // Limits are for the user's texts.
+        let parsed = grammar::parse(file, text, &ParseLimits::default());
         found.extend(parsed.errors.iter().map(diagnostics::syntax::syntax));
         library.push((file, module_of(name), parsed.file));
     }
@@ -136,9 +137,13 @@ pub fn load(files: &[(String, Vec<u8>)], limits: &Limits) -> Loaded {
     let user_units = user.iter().zip(&trees).map(|(&file, ast)| Unit { file, module: None, ast });
     let units: Vec<Unit<'_>> = std_units.chain(user_units).collect();
     let (program, errors) = check::check(&units);
-    // What has a syntax error is left out of the tree; that nothing else is there is no fault of its own.
+    // What has a syntax error is left out of the tree; that it is not found there is no fault of its own.
+    let declared = [NameKind::Collective, NameKind::Algorithm, NameKind::Function];
     let told = |e: &&check::Error| match e.kind {
         check::ErrorKind::NothingToCheck { file } => !spoilt.contains(&file),
+        check::ErrorKind::UnknownName { kind, .. } => {
+            !declared.contains(&kind) || !spoilt.contains(&e.span.file)
+        }
         _ => true,
     };
     found.extend(errors.iter().filter(told).map(diagnostics::check::error));
@@ -159,7 +164,11 @@ pub fn prove(
     at_stage(Stage::Prove);
     for callee in &elaborated.callees {
         prove_form(&callee.trace, Form::Disjoint, limits).map_err(|faults| {
-            Failure::Wrong(graph_diagnostics(&faults, &callee.trace, loaded, &callee.request, limits))
+            let mut told = graph_diagnostics(&faults, &callee.trace, loaded, &callee.request, limits);
+            for diagnostic in &mut told {
+                diagnostic.labels.push(Label { span: callee.run, text: "needed by this run".to_string() });
+            }
+            Failure::Wrong(told)
         })?;
     }
     let trace = elaborated.trace;

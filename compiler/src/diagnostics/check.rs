@@ -57,10 +57,14 @@ pub fn error(error: &Error) -> Diagnostic {
             } else {
                 ("one block of chunks", format!("write `{buffer}` or `{buffer}[chunk]`"))
             };
-            start(format!("{} is too many for `{buffer}`", count(*found, "index")))
+            // So few are too many in a collective only.
+            let whole = *found <= 1 + usize::from(*blocks);
+            let verb = if *found == 1 { "is" } else { "are" };
+            let why = if whole { "; a collective speaks of whole blocks only" } else { "" };
+            start(format!("{} {verb} too many for `{buffer}`", count(*found, "index")))
                 .label(span, fit(&[format!("`{buffer}` is {has}"), has.to_owned()]))
                 .label(*declared, "declared here")
-                .help(format!("{help}; a collective speaks of whole blocks only"))
+                .help(format!("{help}{why}"))
         }
         ErrorKind::IndexAfterRange { buffer } => start(format!("chunks of a range of blocks of `{buffer}`"))
             .label(span, "these are not one run")

@@ -130,6 +130,16 @@ fn fault(fault: &Fault, sources: &Sources) -> Diagnostic {
             in_loops(start(title), fault, "too many operands")
                 .help("reduce them in parts: `x = reduce(s in 0..k) …`, `y = reduce(s in k..n) …`, then `x += y`")
         }
+        FaultKind::InplaceClash { shared, buffers: [a, b], rank, other } => {
+            let title = match shared {
+                Some(shared) => format!("a part of `{shared}` at rank {rank} is to lie on two others"),
+                None => format!("`{a}` and `{b}` are to lie in two ways to each other at rank {rank}"),
+            };
+            start(title)
+                .label(span, "this one as well".to_owned())
+                .label(*other, "this `inplace`".to_owned())
+                .help("in place means that all `inplace` hold at once: declare a collective for each")
+        }
         FaultKind::BindingsOverlap { buffers: [a, b], other, rank } => {
             let title = format!("`{a}` and `{b}` of one run overlap at rank {rank}, and both may be written");
             in_loops(start(title), fault, &format!("`{a}` here"))
@@ -265,7 +275,8 @@ fn too_many_places(
 ) -> Diagnostic {
     let title =
         format!("{} places are more than the limit of {}", thousands(wanted), thousands(limit.into()));
-    let product = format!("{ranks} ranks × {blocks} blocks × {cells} cells");
+    let (ranks, blocks, cells) = (count(ranks.into(), "rank"), count(blocks, "block"), count(cells, "cell"));
+    let product = format!("{ranks} × {blocks} × {cells}");
     let mut diagnostic = Diagnostic::error(fault.kind.code(), title);
     // The first cut is the algorithm's own; the last ones drove the number up.
     let shown = cuts.iter().take(1).chain(cuts.iter().skip(1).rev().take(2));

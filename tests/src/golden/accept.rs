@@ -10,7 +10,7 @@ use compiler::diagnostics::render::{Style, render};
 use compiler::elaborate::Request;
 use compiler::pipeline::{self, Compiled};
 use grammar::span::FileId;
-use grammar::{ast, parse_bytes};
+use grammar::{ParseLimits, ast, parse_bytes};
 use plan::file::LoadLimits;
 use plan::plan::Plan;
 
@@ -226,11 +226,17 @@ impl Naive {
     pub(super) fn new(program: &Program) -> Naive {
         let std = stdlib::FILES.iter().map(|(name, text)| {
             let module = name.strip_prefix("std/").and_then(|n| n.split_once('/'));
-            (module.map(|(module, _)| module.to_string()), text.as_bytes())
+            (Some(module.map_or(String::new(), |(module, _)| module.to_string())), text.as_bytes())
         });
         let all = std.chain([(None, program.bytes.as_slice())]);
+        // Limits are for the user's text.
+        let limits = |module: &Option<String>| match module {
+            None => program.parse_limits(),
+            Some(_) => ParseLimits::default(),
+        };
         let parsed = all.enumerate().map(|(i, (module, text))| {
-            (module, parse_bytes(FileId(i as u16), text, &program.parse_limits()).file)
+            let tree = parse_bytes(FileId(i as u16), text, &limits(&module)).file;
+            (module, tree)
         });
         Naive { trees: parsed.collect() }
     }

@@ -380,9 +380,17 @@ impl<'a> Machine<'a> {
                 arg.name.as_ref().map_or_else(|| callee.params[i].name.name.clone(), |n| n.name.clone());
             params.insert(name, number(&arg.value, scope, functions)?);
         }
-        let shape = vec![on.len()];
+        // A callee of several levels gets those that are free.
+        let shape = match &run.on {
+            RankSet::Ranks(Ranks::All(_)) if callee.world.levels.len() > 1 => frame.shape.clone(),
+            RankSet::Ranks(Ranks::Tuple(coords, _)) if callee.world.levels.len() > 1 => {
+                let free = coords.iter().zip(&frame.shape).filter(|(c, _)| matches!(c, Coord::All(_)));
+                free.map(|(_, &size)| size).collect()
+            }
+            _ => vec![on.len()],
+        };
         let inner = super::promise::scope_of(callee, &shape, &params, &self.library.functions[file])?;
-        let declared = super::promise::buffers_of(self.library, callee, &inner, file, on.len())?;
+        let declared = super::promise::buffers_of(self.library, callee, &inner, file, &shape)?;
         let mut buffers = BTreeMap::new();
         for (name, declared) in declared {
             let binding =

@@ -52,9 +52,9 @@ pub(super) fn buffers_of(
     algorithm: &ast::Algorithm,
     scope: &Scope,
     file: usize,
-    ranks: usize,
+    shape: &[usize],
 ) -> Result<Vec<(String, Declared)>, Stop> {
-    let (collective, own) = collective_of(library, algorithm, scope, file, ranks)?;
+    let (collective, own) = collective_of(library, algorithm, scope, file, shape)?;
     let functions = BTreeMap::new();
     let mut out = Vec::new();
     for buffer in &collective.buffers {
@@ -76,12 +76,17 @@ fn collective_of<'a>(
     algorithm: &ast::Algorithm,
     scope: &Scope,
     file: usize,
-    ranks: usize,
+    shape: &[usize],
 ) -> Result<(&'a ast::Collective, Scope), Stop> {
     let name = &algorithm.implements.segments.last().ok_or_else(|| stop("no collective"))?.name;
     let collective = library.collectives.get(name).ok_or_else(|| stop("no such collective"))?;
     let mut own = Scope::new();
-    own.insert(collective.world.levels[0].name.clone(), Value::Number(ranks as i64));
+    let levels = &collective.world.levels;
+    let sizes = own_shape(collective, shape);
+    if levels.len() != sizes.len() {
+        return Err(stop("levels"));
+    }
+    own.extend(levels.iter().zip(sizes).map(|(name, size)| (name.name.clone(), Value::Number(size as i64))));
     for (i, arg) in algorithm.args.iter().enumerate() {
         let name =
             arg.name.as_ref().map_or_else(|| collective.params[i].name.name.clone(), |n| n.name.clone());
@@ -94,6 +99,11 @@ fn collective_of<'a>(
         }
     }
     Ok((collective, own))
+}
+
+/// The world as a collective sees it: flat if it has one level.
+fn own_shape(collective: &ast::Collective, shape: &[usize]) -> Vec<usize> {
+    if collective.world.levels.len() == 1 { vec![shape.iter().product()] } else { shape.to_vec() }
 }
 
 /// Runs an algorithm on random numbers and evaluates the promise.
@@ -109,7 +119,7 @@ pub(super) fn run_and_compare<'a>(
     let shape: Vec<usize> = shape.iter().map(|&s| s as usize).collect();
     let ranks: usize = shape.iter().product();
     let scope = scope_of(algorithm, &shape, params, &library.functions[file])?;
-    let declared = buffers_of(library, algorithm, &scope, file, ranks)?;
+    let declared = buffers_of(library, algorithm, &scope, file, &shape)?;
     machine.knows = (0..ranks).map(|r| (0..ranks).map(|s| s == r).collect()).collect();
     let mut buffers = BTreeMap::new();
     let mut counter = 0;
@@ -131,11 +141,10 @@ pub(super) fn run_and_compare<'a>(
             (0..ranks).map(|r| declared.exists(r).then_some(Stretch { memory, start: 0, length })).collect();
         buffers.insert(name.clone(), Buffer { at, blocks: declared.blocks, many: declared.many });
     }
-    let (collective, own) = collective_of(library, algorithm, &scope, file, ranks)?;
-    // Collectives speak of a one-level world.
+    let (collective, own) = collective_of(library, algorithm, &scope, file, &shape)?;
     let view = |buffers: &BTreeMap<String, Buffer>| Frame {
         file,
-        shape: vec![ranks],
+        shape: own_shape(collective, &shape),
         world: (0..ranks).collect(),
         buffers: buffers.clone(),
         chunks: 1,
