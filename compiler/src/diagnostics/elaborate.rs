@@ -132,7 +132,7 @@ fn fault(fault: &Fault, sources: &Sources) -> Diagnostic {
         }
         FaultKind::InplaceClash { shared, buffers: [a, b], rank, other } => {
             let title = match shared {
-                Some(shared) => format!("a part of `{shared}` at rank {rank} is to lie on two others"),
+                Some(shared) => format!("two `inplace` name one part of `{shared}` at rank {rank}"),
                 None => format!("`{a}` and `{b}` are to lie in two ways to each other at rank {rank}"),
             };
             start(title)

@@ -208,6 +208,17 @@ pub enum FaultKind {
         /// How many there may be.
         limit: u64,
     },
+    /// Two `inplace` that no memory can follow at once.
+    InplaceClash {
+        /// The buffer of which both name a part; none: they lay two buffers at two distances from each other.
+        shared: Option<String>,
+        /// The buffers of the later one.
+        buffers: [String; 2],
+        /// The rank where they do.
+        rank: u32,
+        /// The earlier one.
+        other: Span,
+    },
     /// Two bindings of one run overlap, and both may be written.
     BindingsOverlap {
         /// The callee's buffers.
@@ -364,6 +375,7 @@ impl FaultKind {
             FaultKind::Overlap { .. } => "coll::overlap",
             FaultKind::EmptyReduce => "coll::empty_reduce",
             FaultKind::ManyOperands { .. } => "coll::many_operands",
+            FaultKind::InplaceClash { .. } => "coll::inplace_clash",
             FaultKind::BindingsOverlap { .. } | FaultKind::Alias { .. } => "coll::alias",
             FaultKind::UnequalBindings { .. } => "coll::unequal_bindings",
             FaultKind::RepeatedRank { .. } => "coll::repeated_rank",

@@ -45,7 +45,8 @@ pub(crate) fn promise<'p>(engine: &mut Engine<'p>, collective: &'p Collective, t
 /// Evaluates all `inplace` for every rank where both sides exist.
 pub(crate) fn inplace<'p>(engine: &mut Engine<'p>, collective: &'p Collective, trace: &mut Trace) -> Res<()> {
     let cells = trace.cells;
-    for declared in &collective.inplace {
+    let mut declaration = Vec::new();
+    for (number, declared) in collective.inplace.iter().enumerate() {
         engine.machine.charge(trace.ranks.into(), 16, declared.span)?;
         for rank in (0..trace.ranks).map(RankId) {
             let exists = |buffer: u32| trace.buffers[buffer as usize].at.holds(rank);
@@ -71,9 +72,55 @@ pub(crate) fn inplace<'p>(engine: &mut Engine<'p>, collective: &'p Collective, t
                 right_cell: right_block * cells,
                 cells: left * cells,
             });
+            declaration.push(number);
         }
     }
-    Ok(())
+    // One declaration names a cell of each side once for each rank.
+    if collective.inplace.len() < 2 {
+        return Ok(());
+    }
+    let Some((one, other, kind)) = clash(trace) else { return Ok(()) };
+    let [one, other] = [one, other].map(|at| collective.inplace[declaration[at]].span);
+    Err(Halt::fault(kind(other), one))
+}
+
+/// Two overlaps (indices of `Trace::inplace`) that cannot be had at once: both name one cell, or they lay two buffers at
+/// two distances from each other.
+fn clash(trace: &Trace) -> Option<(usize, usize, impl Fn(Span) -> FaultKind)> {
+    let mut order: Vec<usize> = (0..trace.inplace.len()).collect();
+    let mut find = |key: &dyn Fn(&Inplace) -> (BufferId, u64), met: &dyn Fn(&Inplace, &Inplace) -> bool| {
+        order.sort_by_key(|&at| (trace.inplace[at].rank, key(&trace.inplace[at]), at));
+        let clashing = order.windows(2).filter(|pair| {
+            let [a, b] = [pair[0], pair[1]].map(|at| &trace.inplace[at]);
+            a.rank == b.rank && met(a, b)
+        });
+        // The clash that is declared first.
+        clashing.map(|pair| (pair[0].max(pair[1]), pair[0].min(pair[1]))).min()
+    };
+    let left = find(&|a| (a.left, a.left_cell.into()), &|a, b| {
+        a.left == b.left && b.left_cell < a.left_cell + a.cells
+    });
+    let right = find(&|a| (a.right, a.right_cell.into()), &|a, b| {
+        a.right == b.right && b.right_cell < a.right_cell + a.cells
+    });
+    let distance = |a: &Inplace| i64::from(a.left_cell) - i64::from(a.right_cell);
+    let apart = find(&|a| (a.left, a.right.0.into()), &|a, b| {
+        (a.left, a.right) == (b.left, b.right) && distance(a) != distance(b)
+    });
+    let (shared, (later, earlier)) = match (left, right, apart) {
+        (Some(found), ..) => (Some(trace.inplace[found.0].left), found),
+        (None, Some(found), _) => (Some(trace.inplace[found.0].right), found),
+        (None, None, found) => (None, found?),
+    };
+    let overlap = trace.inplace[later];
+    let name = |buffer: BufferId| trace.buffers[buffer.index()].name.clone();
+    let kind = move |other| FaultKind::InplaceClash {
+        shared: shared.map(name),
+        buffers: [name(overlap.left), name(overlap.right)],
+        rank: overlap.rank.0,
+        other,
+    };
+    Some((later, earlier, kind))
 }
 
 struct Promiser<'e, 'p> {

@@ -4,7 +4,7 @@ use rcc_compiler::diagnostics;
 use rcc_compiler::limits::Limits;
 
 use crate::faults::sound;
-use crate::support::{ANY, check, elaborate_checked, shown};
+use crate::support::{ANY, check, elaborate, elaborate_checked, shown};
 
 /// The error of elaborating `x`: its code, the text at fault, the variables.
 fn fault(text: &str, shape: &[u32], params: &[(&str, i64)]) -> (String, String, String) {
@@ -258,6 +258,21 @@ fn promises() {
         "",
     );
     expect("in a out b[n] inplace a = b ensures b[0] @ 0 == a @ 0", "unequal_runs", "b", "");
+    // What no memory can be: the later declaration is at fault.
+    let clash = |inplace: &str, at: &str| {
+        let body = format!("in a[2] in c[2] out b[2] out d[2] {inplace} ensures b[0] @ 0 == a[0] @ 0");
+        expect(&body, "inplace_clash", at, "");
+    };
+    clash("inplace a = b inplace c[0] = d[0] inplace a = d", "inplace a = d");
+    clash("inplace a = b inplace c[0] = b[1]", "inplace c[0] = b[1]");
+    clash("inplace a = b inplace a[1] = b[1]", "inplace a[1] = b[1]");
+    clash("inplace a[0] = b[1] inplace a[1] = b[0]", "inplace a[1] = b[0]");
+    clash("inplace a[self] = b[self] inplace a[0] = d[1]", "inplace a[0] = d[1]");
+    // Side by side they may lie.
+    let apart = "inplace a[0] = b[1] inplace b[0] = c[0] inplace a[1] = d[0]";
+    let body = format!("in a[2] in c[2] out b[2] out d[2] {apart} ensures b[0] @ 0 == a[0] @ 0");
+    let text = format!("collective c on ranks[n] {{ {body} }} algorithm x on ranks[n] implements c {{ }}");
+    assert_eq!(elaborate(&text, &[2], &[]).expect("it is right").trace.inplace.len(), 6);
 }
 
 #[test]
