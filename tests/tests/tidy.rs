@@ -110,7 +110,8 @@ fn nothing_is_left_unfinished() {
     // Spelt apart, so that this file does not find itself.
     let marks = [concat!("to", "do!("), concat!("FIX", "ME"), concat!("XX", "X")];
     for path in files("rs").into_iter().chain(files("coll")) {
-        let text = fs::read_to_string(&path).expect("a readable source file");
+        let bytes = fs::read(&path).expect("a readable source file");
+        let text = String::from_utf8_lossy(&bytes);
         for mark in marks {
             assert!(!text.contains(mark), "{} contains {mark}", path.display());
         }

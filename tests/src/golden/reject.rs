@@ -151,7 +151,7 @@ mod tests {
     fn a_fix_stands_for_the_line_below() {
         let fixed = |text: &str| repaired(text.as_bytes()).map(|out| String::from_utf8(out).expect("UTF-8"));
         assert_eq!(fixed("a\n//~ fix: c\nb\nd\n").as_deref(), Some("a\nc\nd\n"));
-        assert_eq!(fixed("a\n  //~ fix:\nb\nd").as_deref(), Some("a\nd\n"));
+        assert_eq!(fixed("a\n  //~ fix:\nb\nd").as_deref(), Some("a\nd"));
         assert_eq!(fixed("//~ fix: a\n//~ fix: b\nc\nd\n").as_deref(), Some("a\nb\nd\n"));
         assert_eq!(fixed("a\n//~ fix: b").as_deref(), Some("a\nb\n"));
         assert_eq!(fixed("a\nb\n"), None);
