@@ -143,6 +143,19 @@ fn memory_of_the_caller() {
 }
 
 #[test]
+fn the_records_of_a_mismatch_are_those_of_the_calls_made() {
+    let plan = plans::ring(2);
+    let errors = together(&plan, &[0, 1], |mut rank, id| {
+        for elements in [1, 2, 3, 4] {
+            rank.prepare(shape(elements)).unwrap();
+        }
+        call(&mut rank, &plan, id, shape(100 + u64::from(id.0))).unwrap_err()
+    });
+    let text = errors[0].to_string();
+    assert!(text.contains("100 x f32") && text.contains("101 x f32"), "{text}");
+}
+
+#[test]
 fn a_different_count_is_a_mismatch() {
     let plan = plans::ring(2);
     let errors = together(&plan, &[0, 1], |mut rank, id| {

@@ -9,6 +9,7 @@ mod plans;
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -33,6 +34,10 @@ fn main() {
         Trial::test("right_results", right_results),
         Trial::test("a_killed_rank_ends_the_run", a_killed_rank_ends_the_run),
         Trial::test("a_stopped_rank_is_named", a_stopped_rank_is_named),
+        Trial::test("all_ranks_stopped", || stopped_with_nobody_to_see_it(3)),
+        Trial::test("the_only_rank_stopped", || stopped_with_nobody_to_see_it(1)),
+        Trial::test("an_ignored_signal_stays_ignored", an_ignored_signal_stays_ignored),
+        Trial::test("a_file_size_limit", a_file_size_limit),
         Trial::test("ranks_die_with_their_launcher", ranks_die_with_their_launcher),
         Trial::test("an_interrupt_ends_the_run", || a_signal_ends_the_run(libc::SIGINT)),
         Trial::test("a_termination_ends_the_run", || a_signal_ends_the_run(libc::SIGTERM)),
@@ -65,11 +70,20 @@ struct Launcher {
 
 impl Launcher {
     fn start(ranks: u32, job: &Job) -> Launcher {
-        let mut child = Command::new("/proc/self/exe")
-            .args([LAUNCH, &ranks.to_string(), &serde_json::to_string(job).unwrap()])
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        Launcher::start_as(ranks, job, || Ok(()))
+    }
+
+    /// With what is to be done to the process before it begins: system calls only.
+    fn start_as(
+        ranks: u32,
+        job: &Job,
+        before: impl FnMut() -> std::io::Result<()> + Send + Sync + 'static,
+    ) -> Launcher {
+        let mut command = Command::new("/proc/self/exe");
+        command.args([LAUNCH, &ranks.to_string(), &serde_json::to_string(job).unwrap()]);
+        // SAFETY: the caller's promise.
+        unsafe { command.pre_exec(before) };
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut output = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
         output.read_line(&mut line).unwrap();
@@ -176,6 +190,61 @@ fn a_stopped_rank_is_named() -> Result<(), Failed> {
     assert!(matches!(error.kind, Kind::Stalled | Kind::Late), "{text}");
     assert_eq!(error.culprits, [2], "{text}");
     assert!(text.contains("its process is stopped"), "{text}");
+    Ok(())
+}
+
+/// Whoever could wait for a stopped rank is stopped too: the launcher must see it.
+fn stopped_with_nobody_to_see_it(ranks: u32) -> Result<(), Failed> {
+    let job = Job { deadline: Duration::from_millis(700), ..endless(1 << 20) };
+    let launcher = Launcher::start(ranks, &job);
+    let_it_run();
+    launcher.ranks.iter().for_each(|&rank| launcher.send(rank, libc::SIGSTOP));
+    let (status, outcome) = launcher.outcome(Duration::from_secs(8));
+    assert_eq!(status, 3);
+    let error = outcome.unwrap_err();
+    let text = error.to_string();
+    assert_eq!(error.kind, Kind::Stalled, "{text}");
+    assert_eq!(error.culprits, (0..ranks).collect::<Vec<_>>(), "{text}");
+    assert!(text.contains("its process is stopped"), "{text}");
+    Ok(())
+}
+
+fn an_ignored_signal_stays_ignored() -> Result<(), Failed> {
+    let launcher = Launcher::start_as(2, &endless(1 << 12), || {
+        // SAFETY: a system call on plain numbers. This is what `nohup` does.
+        unsafe { libc::signal(libc::SIGHUP, libc::SIG_IGN) };
+        Ok(())
+    });
+    let_it_run();
+    launcher.send(launcher.child.id(), libc::SIGHUP);
+    launcher.ranks.iter().for_each(|&rank| launcher.send(rank, libc::SIGHUP));
+    let_it_run();
+    assert!(alive(launcher.child.id()) && launcher.ranks.iter().all(|&rank| alive(rank)));
+    launcher.send(launcher.child.id(), libc::SIGTERM);
+    let (status, outcome) = launcher.outcome(Duration::from_secs(2));
+    assert_eq!((status, outcome.unwrap_err().kind), (3, Kind::Aborted));
+    Ok(())
+}
+
+/// Shared memory beyond the limit for files is refused with an error, and not by a signal.
+fn a_file_size_limit() -> Result<(), Failed> {
+    let mut launcher = Command::new("/proc/self/exe");
+    launcher.args([LAUNCH, "2", &serde_json::to_string(&endless(1 << 12))?]);
+    let limit = || {
+        let limit = libc::rlimit { rlim_cur: 4096, rlim_max: 4096 };
+        // SAFETY: a system call that reads a plain structure.
+        match unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit) } {
+            0 => Ok(()),
+            _ => Err(std::io::Error::last_os_error()),
+        }
+    };
+    // SAFETY: it makes a system call only.
+    unsafe { launcher.pre_exec(limit) };
+    let output = launcher.output()?;
+    let outcome: Result<Report, Error> = serde_json::from_slice(&output.stdout)?;
+    let error = outcome.unwrap_err();
+    assert_eq!((output.status.code(), error.kind), (Some(3), Kind::Resource), "{error}");
+    assert!(error.message.contains("limit, 4096"), "{error}");
     Ok(())
 }
 

@@ -70,6 +70,8 @@ pub struct Rank<'s> {
     call: u64,
     prepared: Option<Prepared>,
     records: u64,
+    /// The call that the last of them begins with.
+    recorded: u64,
     plan_hash: ContentHash,
 }
 
@@ -126,6 +128,7 @@ impl<'s> Rank<'s> {
             call: 0,
             prepared: None,
             records: 0,
+            recorded: 0,
             plan_hash,
         })
     }
@@ -261,8 +264,12 @@ impl<'s> Rank<'s> {
             op,
             form,
         });
+        // What was prepared for this very call before was not called, and leaves no record.
+        if record.call > self.recorded {
+            self.recorded = record.call;
+            self.records += 1;
+        }
         self.segment.rank(self.rank).record(&record, self.records);
-        self.records += 1;
         let setting = Setting { dtype, op, divisor, slices: layout.slices(), cells };
         let scratch = Mapping::private(layout.scratch_bytes(self.rank))?;
         Ok(Prepared { shape, layout, setting, scratch, signature, checked: None })

@@ -21,6 +21,8 @@ use crate::wait::Policy;
 
 /// Elements that are filled or compared at a time.
 const TILE: u64 = 8 << 10;
+/// Bytes that are filled with a pattern at a time.
+const UNTOUCHED: usize = 1 << 20;
 
 /// Runs the part of `rank`.
 pub fn run_rank(
@@ -93,7 +95,10 @@ impl<'a> Run<'a> {
 
     fn checked_call(&mut self, seed: u64) -> Result<(), Error> {
         for (b, _) in self.buffers(Role::Recv) {
-            self.memory.bytes_mut(b).fill(0xa5);
+            for tile in self.memory.bytes_mut(b).chunks_mut(UNTOUCHED) {
+                tile.fill(0xa5);
+                self.words.at_work();
+            }
         }
         self.fill(seed);
         self.caller.barrier()?;

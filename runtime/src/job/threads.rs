@@ -4,12 +4,10 @@
 //! code for a rank. One address space, so that a race detector can watch:
 //!
 //! ```text
-//! TSAN_OPTIONS=suppressions=$PWD/runtime/tests/tsan.supp RUSTC_BOOTSTRAP=1 \
-//!     RUSTFLAGS="-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer" CARGO_TARGET_DIR=/tmp/tsan \
-//!     cargo test -j2 -p rcc-runtime --target x86_64-unknown-linux-gnu --test threads --test calls -- --test-threads=1
+//! cargo xtask test --only race
 //! ```
 //!
-//! It exits with 66 if it has found a race. (`std` is not instrumented, hence the suppressions; the protocol uses the
+//! (`std` is not instrumented, hence the suppressions; the protocol uses the
 //! atomics of `core`, which are.)
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -4,16 +4,17 @@
 //! was told how), 2 this was started by someone else. A thread listens to the launcher for as long as the process
 //! lives, and ends it when the launcher's end of the socket closes.
 
-use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, channel};
 
 use plan::ids::RankId;
+use rustix::fs::SealFlags;
 
 use super::control::{self, Assignment, FromRank, ToRank};
-use super::spawn::{MARK, close_at_exec};
+use super::spawn::MARK;
 use crate::error::{Error, Kind};
 use crate::job::RankReport;
 use crate::job::rank::run_rank;
@@ -67,8 +68,10 @@ fn parse(spec: &str) -> Option<Given> {
 
 /// Takes a descriptor that was left open for this process, if there is one of that number.
 fn adopt(fd: RawFd) -> Option<OwnedFd> {
-    // SAFETY: only looked at, to find out whether it is open.
-    close_at_exec(unsafe { BorrowedFd::borrow_raw(fd) }).ok()?;
+    // SAFETY: a system call on a number; if none is open under it, it fails.
+    if unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) } != 0 {
+        return None;
+    }
     // SAFETY: it is open, and nothing else in this process, which has only just begun, owns it.
     Some(unsafe { OwnedFd::from_raw_fd(fd) })
 }
@@ -113,6 +116,7 @@ fn work(
     let Ok(ToRank::Assignment(assignment)) = messages.recv() else { return Err(confused()) };
     let Assignment { rank, geometry, job } = *assignment;
     let plan = {
+        memfd::require(plan, SealFlags::SHRINK | SealFlags::WRITE)?;
         let mapping = Mapping::shared(plan.as_fd(), memfd::size(plan)?, false)?;
         // SAFETY: the memory is sealed: nobody can change or shrink it.
         control::load_plan(unsafe { std::slice::from_raw_parts(mapping.start(), mapping.bytes()) })?

@@ -54,7 +54,7 @@ pub fn run(plan: &VerifiedPlan, job: &Job, options: &Options<'_>) -> Result<Repo
     let plan_fd = memfd::publish(c"rcc-plan", &plan.to_bytes())?;
     let program = options.program.clone().unwrap_or_else(|| PathBuf::from("/proc/self/exe"));
 
-    let mut supervisor = Supervisor::new(plan, &segment, job.deadline);
+    let mut supervisor = Supervisor::new(plan, &segment, job);
     for rank in 0..plan.header.ranks {
         let child = spawn::spawn(&program, rank, segment_fd.as_fd(), plan_fd.as_fd())?;
         supervisor.add(child, &control::Assignment { rank, geometry, job: job.clone() });

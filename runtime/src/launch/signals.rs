@@ -18,16 +18,28 @@ pub struct StopSignals {
 }
 
 impl StopSignals {
-    /// From now on these signals no longer end the process.
+    /// From now on these signals no longer end the process. A signal that it was started to ignore (by `nohup`, or by a
+    /// shell in the background) is still ignored.
     pub fn new() -> io::Result<StopSignals> {
         let (readable, writable) = UnixStream::pair()?;
         let mut stop = StopSignals { readable, handlers: Vec::new() };
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
+        for signal in [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|&signal| !ignored(signal)) {
             let writable = writable.try_clone()?;
             stop.handlers.push(signal_hook::low_level::pipe::register(signal, writable)?);
         }
         Ok(stop)
     }
+}
+
+/// Whether this process ignores a signal.
+fn ignored(signal: i32) -> bool {
+    let mut action = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: changes nothing, and writes what is in force to memory of the right type, which zeros are valid for.
+    let action = unsafe {
+        libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr());
+        action.assume_init()
+    };
+    action.sa_sigaction == libc::SIG_IGN
 }
 
 impl AsFd for StopSignals {

@@ -6,7 +6,7 @@
 //! standard library uses to report a failed exec.
 
 use std::fmt::Write;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -58,8 +58,9 @@ pub(super) fn spawn(
             if libc::getppid() != parent as libc::pid_t {
                 return Err(std::io::Error::from_raw_os_error(libc::ESRCH));
             }
-            // An interrupt from the terminal goes to the whole group; the launcher alone decides what it means.
+            // What the terminal sends goes to the whole group; the launcher alone decides what it means.
             libc::signal(libc::SIGINT, libc::SIG_IGN);
+            libc::signal(libc::SIGHUP, libc::SIG_IGN);
             // Everything closes at exec, also what others opened without saying so ... (kernels before 5.11 cannot,
             // and then only what this process itself opened is closed) ...
             libc::syscall(libc::SYS_close_range, 3u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC);
@@ -91,9 +92,4 @@ pub(super) fn spawn(
             Err(error)
         }
     }
-}
-
-/// Makes descriptors close at exec again.
-pub(super) fn close_at_exec(fd: impl AsFd) -> rustix::io::Result<()> {
-    rustix::io::fcntl_setfd(fd, rustix::io::FdFlags::CLOEXEC)
 }

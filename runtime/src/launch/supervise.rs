@@ -3,7 +3,8 @@
 //! In: processes that have been started. Out: their reports, or the error that ended the run; in both cases every one
 //! of them is dead and reaped. A rank that dies is seen twice, by its pidfd and by its socket; whichever comes first
 //! puts it on the abort board, which ends the waits of all others at once. Those get [`GRACE`] to say where they
-//! stood, and are then killed.
+//! stood, and are then killed. Ranks watch over each other too, and know more; but if all stand still, or the only one
+//! that is left, nobody but the launcher is there to see it.
 
 use std::os::fd::BorrowedFd;
 use std::os::unix::process::ExitStatusExt;
@@ -16,7 +17,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::control::{self, Assignment, Frames, FromRank, ToRank};
 use super::spawn::Started;
 use crate::error::{Error, Kind, Position};
-use crate::job::RankReport;
+use crate::job::{Job, RankReport};
 use crate::memory::segment::Segment;
 use crate::watch;
 
@@ -26,15 +27,29 @@ const LEAST_START: Duration = Duration::from_secs(30);
 /// How long ranks may take to end once the run has failed.
 const GRACE: Duration = Duration::from_millis(1000);
 
+/// How often the launcher looks whether anything moves, at most.
+const LOOK: Duration = Duration::from_millis(100);
+
 pub(super) struct Supervisor<'a> {
     plan: &'a VerifiedPlan,
     segment: &'a Segment,
-    deadline: Duration,
+    /// For how long nothing may be heard before all ranks are ready.
+    start: Duration,
+    /// For how long no rank may go on after that: longer than ranks wait for each other, since they know more.
+    patience: Duration,
+    motion: Motion,
     ranks: Vec<Watched>,
     /// What ended the run, and when.
     failure: Option<(Error, Instant)>,
     /// Where all ranks stood when it did.
     positions: Vec<Position>,
+}
+
+/// What was seen last of all ranks, and for how long that has not changed.
+struct Motion {
+    seen: u64,
+    still: Duration,
+    looked: Instant,
 }
 
 struct Watched {
@@ -46,11 +61,13 @@ struct Watched {
 }
 
 impl<'a> Supervisor<'a> {
-    pub(super) fn new(plan: &'a VerifiedPlan, segment: &'a Segment, deadline: Duration) -> Supervisor<'a> {
+    pub(super) fn new(plan: &'a VerifiedPlan, segment: &'a Segment, job: &Job) -> Supervisor<'a> {
         Supervisor {
             plan,
             segment,
-            deadline: deadline.max(LEAST_START),
+            start: job.deadline.max(LEAST_START),
+            patience: job.deadline.max(job.late.unwrap_or_default()) + GRACE,
+            motion: Motion { seen: 0, still: Duration::ZERO, looked: Instant::now() },
             ranks: Vec::new(),
             failure: None,
             positions: Vec::new(),
@@ -90,8 +107,15 @@ impl<'a> Supervisor<'a> {
                     self.tell(rank, &ToRank::Go);
                 }
             }
-            if !going && self.failure.is_none() && last_news.elapsed() > self.deadline {
+            if !going && self.failure.is_none() && last_news.elapsed() > self.start {
                 self.fail(self.late());
+            }
+            if going && self.failure.is_none() {
+                let still = self.motion.look(self.segment, news);
+                if still > self.patience {
+                    let running = |rank: u32| self.ranks[rank as usize].exited.is_none();
+                    self.fail(watch::all_stand_still(self.plan, self.segment, running, still));
+                }
             }
             match &self.failure {
                 Some((_, since)) if since.elapsed() > GRACE => break,
@@ -186,7 +210,7 @@ impl<'a> Supervisor<'a> {
         let absent = self.ranks.iter().enumerate().filter(|(_, rank)| !rank.ready).map(|(r, _)| r as u32);
         let absent: Vec<u32> = absent.collect();
         let names: Vec<String> = absent.iter().map(u32::to_string).collect();
-        let message = format!("not ready after {:?}: rank {}", self.deadline, names.join(", "));
+        let message = format!("not ready after {:?}: rank {}", self.start, names.join(", "));
         Error::new(Kind::Late, message).of(absent)
     }
 
@@ -235,6 +259,22 @@ impl<'a> Supervisor<'a> {
         for rank in self.ranks.iter_mut().filter(|rank| rank.exited.is_none()) {
             rank.exited = rank.started.child.wait().ok();
         }
+    }
+}
+
+impl Motion {
+    /// Looks, if it is time to; for how long nothing has moved. Time in which this process itself was stopped does not
+    /// count: whoever stopped it will have stopped the ranks too.
+    fn look(&mut self, segment: &Segment, news: bool) -> Duration {
+        let since = self.looked.elapsed();
+        if since < LOOK && !news {
+            return self.still;
+        }
+        self.looked = Instant::now();
+        let now = watch::motion(segment);
+        let moved = std::mem::replace(&mut self.seen, now) != now || news;
+        self.still = if moved { Duration::ZERO } else { self.still + since.min(2 * LOOK) };
+        self.still
     }
 }
 

@@ -78,7 +78,7 @@ pub struct BlockWords {
 }
 
 /// What a block says about itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum At {
     /// It has not begun.
     Nowhere,

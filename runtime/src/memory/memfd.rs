@@ -10,7 +10,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
 
 use rustix::fs::{
-    FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, ftruncate, memfd_create,
+    FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, fcntl_get_seals, ftruncate,
+    memfd_create,
 };
 use rustix::io::Errno;
 
@@ -78,6 +79,7 @@ impl Drop for Mapping {
 
 /// Zeroed memory to share: `bytes` of it are reserved, its size is fixed.
 pub fn reserve(name: &CStr, bytes: u64) -> Result<OwnedFd, Error> {
+    within_file_limit(bytes)?;
     let fd = memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
         .map_err(|e| shortage(bytes, e))?;
     ftruncate(&fd, bytes).map_err(|e| shortage(bytes, e))?;
@@ -95,6 +97,7 @@ pub fn reserve(name: &CStr, bytes: u64) -> Result<OwnedFd, Error> {
 /// Memory that holds `content` and that nobody can change any more.
 pub fn publish(name: &CStr, content: &[u8]) -> Result<OwnedFd, Error> {
     let bytes = content.len() as u64;
+    within_file_limit(bytes)?;
     let fd = memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
         .map_err(|e| shortage(bytes, e))?;
     let mut rest = content;
@@ -107,6 +110,14 @@ pub fn publish(name: &CStr, content: &[u8]) -> Result<OwnedFd, Error> {
     }
     seal(&fd, SealFlags::GROW | SealFlags::SHRINK | SealFlags::WRITE | SealFlags::SEAL)?;
     Ok(fd)
+}
+
+/// Refuses memory that lacks a seal: who maps it relies on nobody shrinking or changing it.
+pub fn require(fd: &impl AsFd, seals: SealFlags) -> Result<(), Error> {
+    match fcntl_get_seals(fd) {
+        Ok(found) if found.contains(seals) => Ok(()),
+        _ => Err(Error::new(Kind::Internal, "shared memory is not sealed as it must be")),
+    }
 }
 
 /// The size of the memory behind a descriptor.
@@ -122,6 +133,17 @@ fn seal(fd: &OwnedFd, seals: SealFlags) -> Result<(), Error> {
     })
 }
 
+/// Shared memory is a file to the kernel; one beyond the limit for files would not fail but end the process (SIGXFSZ).
+fn within_file_limit(bytes: u64) -> Result<(), Error> {
+    match rustix::process::getrlimit(rustix::process::Resource::Fsize).current {
+        Some(most) if bytes > most => {
+            let message = format!("{bytes} bytes of shared memory are more than the file size limit, {most}");
+            Err(Error::new(Kind::Resource, message).help("raise it with `ulimit -f`, or use smaller slots"))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn length(bytes: u64) -> Result<usize, Error> {
     usize::try_from(bytes)
         .ok()
@@ -132,4 +154,21 @@ fn length(bytes: u64) -> Result<usize, Error> {
 fn shortage(bytes: u64, why: impl Into<std::io::Error>) -> Error {
     let why = why.into();
     Error::new(Kind::Resource, format!("the machine does not give {bytes} bytes of memory: {why}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_without_its_seals_is_refused() {
+        let fixed = reserve(c"test", 4096).unwrap();
+        require(&fixed, SealFlags::SHRINK | SealFlags::GROW).unwrap();
+        assert_eq!(require(&fixed, SealFlags::WRITE).unwrap_err().kind, Kind::Internal);
+        let published = publish(c"test", b"plan").unwrap();
+        require(&published, SealFlags::SHRINK | SealFlags::WRITE).unwrap();
+        assert!(rustix::io::write(&published, b"x").is_err());
+        let open = memfd_create(c"test", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).unwrap();
+        assert!(require(&open, SealFlags::SHRINK).is_err());
+    }
 }

@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering;
 
 use plan::ids::{BlockId, ChannelId, RankId};
 use plan::plan::{ChannelKind, Plan};
+use rustix::fs::SealFlags;
 
 use crate::channel::protocol::{Head, Tail};
 use crate::error::{Error, Kind};
@@ -148,6 +149,7 @@ impl Segment {
 
     /// The segment behind a descriptor.
     pub fn open(fd: BorrowedFd<'_>, shape: Shape) -> Result<Segment, Error> {
+        memfd::require(&fd, SealFlags::SHRINK)?;
         let size = memfd::size(&fd)?;
         if size != shape.bytes {
             let message = format!("the shared segment has {size} bytes, not {}", shape.bytes);

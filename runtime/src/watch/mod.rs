@@ -4,6 +4,7 @@
 //! deadline or a mismatch. The one hard idea: all that a rank waits for can be read from shared memory, so any rank
 //! can say of any other whether it has what it needs; a rank that has, and does not go on, is at fault.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -50,6 +51,38 @@ pub fn nothing_moves(plan: &Plan, segment: &Segment, rank: RankId, call: u64, wa
     Error::new(Kind::Stalled, message).of(standing)
 }
 
+/// A number that changes whenever a rank goes on: in a step, to the next call, or with its work between calls.
+pub fn motion(segment: &Segment) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for rank in (0..segment.shape().ranks()).map(RankId) {
+        let words = segment.rank(rank);
+        [&words.entered, &words.left, &words.barriers, &words.work]
+            .map(|word| word.load(Ordering::Relaxed))
+            .hash(&mut hasher);
+        segment.blocks(rank).iter().for_each(|block| block.read().hash(&mut hasher));
+    }
+    hasher.finish()
+}
+
+/// The error for a run in which no rank at all has gone on for `waited`, as its launcher sees it; `running` says which
+/// have not ended.
+pub fn all_stand_still(
+    plan: &Plan,
+    segment: &Segment,
+    running: impl Fn(u32) -> bool,
+    waited: Duration,
+) -> Error {
+    let mut there = positions(plan, segment);
+    there.retain(|p| running(p.rank));
+    // Those of which something can be said; if of none, any may be at fault.
+    if there.iter().any(at_fault) {
+        there.retain(at_fault);
+    }
+    let culprits: Vec<u32> = there.iter().map(|p| p.rank).collect();
+    let message = format!("nothing has moved for {waited:.1?}: {} not go on", name(&culprits, "does", "do"));
+    Error::new(Kind::Stalled, message).of(culprits)
+}
+
 /// The error for a barrier between calls that not all ranks have come to.
 pub fn late_at_barrier(segment: &Segment, rank: RankId, waited: Duration) -> Error {
     let barriers = |r: u32| segment.rank(RankId(r)).barriers.load(Ordering::Relaxed);
@@ -79,6 +112,11 @@ pub fn mismatch(segment: &Segment, rank: RankId, from: RankId, call: u64) -> Err
         text(other)
     );
     Error::new(Kind::Mismatch, message).of(vec![from.0, rank.0])
+}
+
+/// Whether a rank that stands still has nobody to wait for, or cannot run.
+fn at_fault(position: &Position) -> bool {
+    !position.note.is_empty() || idle(&position.state)
 }
 
 /// Whether some block has all it needs, or has not even begun, and yet stands still.
