@@ -41,4 +41,19 @@ impl Limits {
     pub fn visits(&self) -> u64 {
         self.moves.saturating_mul(10)
     }
+
+    /// What the plan of a program within these limits may ask for, so that raising one here is enough: an `inout`
+    /// place is two places of a plan, and a cell that crosses ranks is two micro-steps of at most three operands.
+    pub fn of_plan(&self) -> plan::verify::Limits {
+        let usual = plan::verify::Limits::default();
+        let cells = self.cell_moves();
+        plan::verify::Limits {
+            places: usual.places.max(self.places.saturating_mul(2)),
+            steps: usual.steps.max(cells.saturating_mul(2)),
+            micro_steps: usual.micro_steps.max(cells.saturating_mul(2)),
+            accesses: usual.accesses.max(cells.saturating_mul(5)),
+            promise_visits: usual.promise_visits.max(self.visits()),
+            ..usual
+        }
+    }
 }
