@@ -204,7 +204,7 @@ pub fn compile(
     let plan = lower::lower(&proved.trace, &proved.graph, &loaded.sources);
 
     at_stage(Stage::Verify);
-    let plan = plan::verify::verify(plan, &plan::verify::Limits::default())
+    let plan = plan::verify::verify(plan, &limits.of_plan())
         .map_err(|violations| Failure::Wrong(violations.iter().map(violation).collect()))?;
 
     at_stage(Stage::Validate);
