@@ -49,6 +49,19 @@ pub(crate) enum Command {
     Fmt(Fmt),
 }
 
+impl Command {
+    /// Whether the answer is to be one JSON document.
+    pub(crate) fn json(&self) -> bool {
+        match self {
+            Command::Check(args) => args.json,
+            Command::Compile(args) => args.json,
+            Command::Run(args) => args.call.json,
+            Command::Bench(args) => args.call.json,
+            Command::Show(_) | Command::Explain(_) | Command::Fmt(_) => false,
+        }
+    }
+}
+
 /// Which algorithm, with which parameters, within which limits.
 #[derive(Debug, Args)]
 pub(crate) struct Choice {
@@ -61,6 +74,22 @@ pub(crate) struct Choice {
     /// Raise (or lower) a limit: moves, turns, places, source-bytes, nesting; repeat for more
     #[arg(long = "limit", value_name = "NAME=N", value_parser = limit, action = ArgAction::Append)]
     limits: Vec<(LimitName, u64)>,
+}
+
+impl Choice {
+    /// Refuses what has no meaning for a plan: it is one algorithm, with its parameters.
+    pub(crate) fn refuse_for_plan(&self) -> Result<(), Failure> {
+        let option = match (&self.algorithm, &self.params[..], &self.limits[..]) {
+            (Some(_), _, _) => "--algorithm",
+            (_, [_, ..], _) => "--param",
+            (_, _, [_, ..]) => "--limit",
+            _ => return Ok(()),
+        };
+        Err(Failure::usage_help(
+            format!("{option} is for source files: a plan is one algorithm, with its parameters"),
+            "compile it anew with other ones",
+        ))
+    }
 }
 
 /// `rcc check`
@@ -167,7 +196,7 @@ pub(crate) struct Call {
     /// Give up on a call after this many seconds
     #[arg(long, visible_alias = "deadline", value_name = "SECONDS", default_value = "30", value_parser = seconds)]
     pub(crate) timeout: Duration,
-    /// Slots per channel [default: as many as the plan needs, at least 2]
+    /// Slots per channel [default: as many as the plan needs, at least 4]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) slots: Option<u32>,
     /// Bytes per slot [default: chosen by the runtime]

@@ -20,12 +20,35 @@ pub(crate) fn run(args: &args::Bench, output: &mut Output) -> Result<(), Failure
     if !call.json {
         titles(args, output)?;
     }
-    match &mut source {
+    let measured = measure_all(args, &sizes, &mut source, &stop, &mut rows, output);
+    if call.json {
+        // What was measured before it failed is still a result.
+        if measured.is_ok() || !rows.is_empty() {
+            output.json(&rows)?;
+        }
+    } else if measured.is_ok() {
+        summary(&rows, output)?;
+    }
+    measured?;
+    if rows.iter().any(|row| row.wrong > 0) { Err(Failure::Wrong) } else { Ok(()) }
+}
+
+/// Measures every size of every algorithm.
+fn measure_all(
+    args: &args::Bench,
+    sizes: &[u64],
+    source: &mut Source,
+    stop: &StopSignals,
+    rows: &mut Vec<Row>,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    let call = &args.call;
+    match source {
         Source::Selected(_) => {
-            for &bytes in &sizes {
+            for &bytes in sizes {
                 let plans = source.plans(bytes, output)?;
                 for runnable in &plans {
-                    measure(args, runnable, bytes, true, &stop, &mut rows, output)?;
+                    measure(args, runnable, bytes, true, stop, rows, output)?;
                 }
                 if plans.iter().all(|runnable| runnable.convention.grain(call.dtype) == 0) {
                     break;
@@ -38,19 +61,14 @@ pub(crate) fn run(args: &args::Bench, output: &mut Output) -> Result<(), Failure
                     heading(runnable, output)?;
                 }
                 // A barrier moves nothing, whatever the size.
-                let sizes = if runnable.convention.grain(call.dtype) == 0 { &sizes[..1] } else { &sizes[..] };
+                let sizes = if runnable.convention.grain(call.dtype) == 0 { &sizes[..1] } else { sizes };
                 for &bytes in sizes {
-                    measure(args, runnable, bytes, false, &stop, &mut rows, output)?;
+                    measure(args, runnable, bytes, false, stop, rows, output)?;
                 }
             }
         }
     }
-    if call.json {
-        output.json(&rows)?;
-    } else {
-        summary(&rows, output)?;
-    }
-    if rows.iter().any(|row| row.wrong > 0) { Err(Failure::Wrong) } else { Ok(()) }
+    Ok(())
 }
 
 /// From the first to the last size by the factor.

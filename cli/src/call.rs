@@ -128,6 +128,7 @@ impl args::Call {
         for argument in targets {
             let target = Target::new(argument);
             if let Target::Plan(path) = &target {
+                self.choice.refuse_for_plan()?;
                 let plan = target::read_plan(path, output)?;
                 self.fits(&plan, &shape)?;
                 plans.push(Rc::new(Runnable::new(plan)));

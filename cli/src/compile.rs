@@ -36,6 +36,13 @@ pub(crate) fn run(args: &args::Compile, output: &mut Output) -> Result<(), Failu
             ));
         }
     };
+    let shown = args.json || args.emit.is_some() || args.timings;
+    if as_dot && args.output.is_none() && shown {
+        return Err(Failure::usage_help(
+            "--target dot prints the picture, and nothing can be printed beside it",
+            "write it to a file, as in -o ring.dot",
+        ));
+    }
     let limits = args.choice.limits()?;
     let mut stages = Stages::new();
     stages.begin("load");
@@ -49,7 +56,10 @@ pub(crate) fn run(args: &args::Compile, output: &mut Output) -> Result<(), Failu
     let request = worlds::one_root(&loaded.program, id, &shape, &given)?;
 
     if args.emit == Some(Stage::Ast) {
-        return output.text(&emit::ast(&loaded, id));
+        output.text(&emit::ast(&loaded, id))?;
+        if args.output.is_none() && !args.timings {
+            return Ok(());
+        }
     }
     let busy = output.busy("compiling");
     let compiled = pipeline::compile(&loaded, &request, &limits, &mut |stage| stages.begin(stage.name()));

@@ -49,6 +49,7 @@ fn plan(args: &args::Explain, output: &mut Output) -> Result<VerifiedPlan, Failu
         if args.ranks.is_some() {
             return Err(Failure::usage("a plan is for one world shape; --ranks is for source files"));
         }
+        args.choice.refuse_for_plan()?;
         return target::read_plan(path, output);
     }
     let (loaded, id) = target.load_one(args.choice.algorithm.as_deref(), &limits, output)?;

@@ -21,6 +21,7 @@ mod history;
 mod job_env;
 mod output;
 mod run;
+mod said;
 mod select;
 mod shape;
 mod show;
@@ -30,6 +31,7 @@ mod target;
 mod worlds;
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Parser;
 
@@ -43,9 +45,15 @@ fn main() -> ExitCode {
         return ExitCode::from(u8::try_from(status).unwrap_or(3));
     }
     let cli = Cli::parse();
+    // To write beyond the limit for files is an error like a full disk; without a handler the signal ends the process
+    // and leaves half a file behind. If there can be none, that is as it was.
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
     let mut output = Output::new();
     let done = dispatch(&cli.command, &mut output).and_then(|()| output.flush());
     let Err(failure) = done else { return ExitCode::SUCCESS };
+    if cli.command.json() {
+        output.json_failure(&failure);
+    }
     // What was found before it failed is still a result.
     let _ = output.flush();
     let message = failure.to_string();

@@ -13,6 +13,7 @@ use compiler::source::Sources;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::failure::Failure;
+use crate::said::{Failed, Said};
 
 /// Standard output and standard error as this process found them.
 pub(crate) struct Output {
@@ -23,6 +24,10 @@ pub(crate) struct Output {
     color: bool,
     /// Whether standard error is a terminal: progress is shown.
     interactive: bool,
+    /// Whether the JSON document of this command has been written.
+    answered: bool,
+    /// The diagnostics that were drawn.
+    said: Vec<Said>,
 }
 
 /// A colour of the terminal's own palette.
@@ -57,6 +62,8 @@ impl Output {
             },
             color: io::stdout().is_terminal() && !plain,
             interactive: terminal && variable("TERM").as_deref() != Some("dumb"),
+            answered: false,
+            said: Vec::new(),
         }
     }
 
@@ -75,7 +82,17 @@ impl Output {
     pub(crate) fn json(&mut self, value: &impl serde::Serialize) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(value)
             .map_err(|error| Failure::Machine(format!("cannot write the result as JSON: {error}")))?;
+        self.answered = true;
         self.line(&text)
+    }
+
+    /// Writes the JSON document of a command that failed, unless it has written what it found.
+    pub(crate) fn json_failure(&mut self, failure: &Failure) {
+        if !self.answered && !matches!(failure, Failure::OutputClosed) {
+            let document = Failed::new(failure, std::mem::take(&mut self.said));
+            // If standard output cannot be written to, standard error tells what happened.
+            let _ = self.json(&document);
+        }
     }
 
     /// Hands everything written so far to the system.
@@ -92,6 +109,7 @@ impl Output {
 
     /// Draws diagnostics.
     pub(crate) fn diagnostic(&mut self, diagnostic: &Diagnostic, sources: &Sources) {
+        self.said.push(Said::new(diagnostic, sources));
         let _ = self.stdout.flush();
         let _ = writeln!(io::stderr(), "{}", render(diagnostic, sources, self.style));
     }

@@ -16,34 +16,53 @@ pub(crate) fn run(args: &args::Run, output: &mut Output) -> Result<(), Failure> 
     let call = &args.call;
     let targets: Vec<_> = args.target.iter().cloned().collect();
     let mut source = call.source(&targets, false, output)?;
-    let plans = source.plans(args.bytes, output)?;
-    let stop = stop_signals()?;
-    let mut rows = Vec::new();
-    for runnable in &plans {
-        let count = match args.count {
-            Some(count) => count,
-            None => count(runnable, args, output),
-        };
-        let mut first = true;
-        for in_place in call.forms(&runnable.plan)? {
-            let busy = output.busy("running");
-            let measured = call.measure(runnable, count, in_place, &stop);
-            drop(busy);
-            let (row, report) = measured?;
-            if !call.json {
-                if std::mem::take(&mut first) {
-                    head(runnable, &row, args, &report, matches!(source, Source::Selected(_)), output)?;
-                }
-                line(&row, &report, output)?;
-                output.flush()?;
-            }
-            rows.push(row);
-        }
+    let mut plans = source.plans(args.bytes, output)?;
+    if let (Some(count), Source::Selected(_), [any, ..]) = (args.count, &source, &plans[..]) {
+        // All algorithms of a collective agree on what a size is; only now is it known which size was asked for.
+        let bytes = any.convention.bytes(count, call.dtype).unwrap_or(u64::MAX);
+        plans = source.plans(bytes, output)?;
     }
-    if call.json {
+    let mut rows = Vec::new();
+    let selected = matches!(source, Source::Selected(_));
+    let measured = plans.iter().try_for_each(|runnable| measure(runnable, args, selected, &mut rows, output));
+    // What was measured before it failed is still a result.
+    if call.json && (measured.is_ok() || !rows.is_empty()) {
         output.json(&rows)?;
     }
+    measured?;
     if rows.iter().any(|row| row.wrong > 0) { Err(Failure::Wrong) } else { Ok(()) }
+}
+
+/// Measures every form of a call, and prints what came of it.
+fn measure(
+    runnable: &Runnable,
+    args: &args::Run,
+    selected: bool,
+    rows: &mut Vec<Row>,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    let call = &args.call;
+    let stop = stop_signals()?;
+    let count = match args.count {
+        Some(count) => count,
+        None => count(runnable, args, output),
+    };
+    let mut first = true;
+    for in_place in call.forms(&runnable.plan)? {
+        let busy = output.busy("running");
+        let measured = call.measure(runnable, count, in_place, &stop);
+        drop(busy);
+        let (row, report) = measured?;
+        if !call.json {
+            if std::mem::take(&mut first) {
+                head(runnable, &row, args, &report, selected, output)?;
+            }
+            line(&row, &report, output)?;
+            output.flush()?;
+        }
+        rows.push(row);
+    }
+    Ok(())
 }
 
 /// The elements of a block, and a note if that is less than was asked for.

@@ -6,7 +6,7 @@ mod common;
 
 use std::fs;
 use std::io::Read;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use common::{RING, broken_ring, command, file, finish, folder, rcc};
 
@@ -44,6 +44,19 @@ fn a_wrong_program_touches_no_file() {
     rcc(&["compile", &good, "--ranks", "4", "-o", folder.path().to_str().unwrap()])
         .ends(2)
         .says("is a directory");
+}
+
+/// The system would end the process with a signal; it must be an error, and leave nothing behind.
+#[test]
+fn a_limit_for_files_is_an_error() {
+    let folder = folder();
+    let ring = file(&folder, "ring.coll", RING);
+    let plan = folder.path().join("ring.plan");
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "ulimit -f 0; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_rcc")]);
+    limited.args(["compile", &ring, "-n", "2", "-o"]).arg(&plan);
+    finish(limited).ends(3).says("file too large");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
 #[test]

@@ -107,6 +107,10 @@ fn sizes_of_every_collective() {
             assert_eq!(row["wrong"].as_u64(), Some(0), "{collective}");
         }
     }
+    // What is selected follows from the count where that is given.
+    rcc(&["run", "--collective", "allreduce", "--count", "2", "--iterations", "1"])
+        .ends(0)
+        .shows("std::allreduce::one_shot");
     rcc(&["run", "--collective", "barrier", "--iterations", "2"]).ends(0).shows("barrier");
     // 1000 bytes are 62.5 elements for each of 4 blocks.
     rcc(&["run", "std::allgather::ring", "--bytes", "1000", "--iterations", "1"])

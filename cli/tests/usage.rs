@@ -61,6 +61,70 @@ fn values_that_make_no_sense() {
     }
 }
 
+/// A plan is one algorithm, with its parameters: options that would change it are refused, not ignored.
+#[test]
+fn options_that_mean_nothing_here() {
+    let folder = folder();
+    let ring = file(&folder, "ring.coll", RING);
+    let plan = file(&folder, "ring.plan", "");
+    rcc(&["compile", &ring, "-n", "2", "-o", &plan]).ends(0);
+    for command in ["run", "bench", "explain"] {
+        for option in [["--algorithm", "ring"], ["--param", "k=1"], ["--limit", "moves=9"]] {
+            rcc(&[&[command, plan.as_str()][..], &option].concat()).ends(2).says(option[0]);
+        }
+    }
+    for option in [&["--json"][..], &["--emit", "trace"], &["--timings"]] {
+        let dot = [&["compile", &ring, "-n", "2", "--target", "dot"][..], option].concat();
+        rcc(&dot).ends(2).says("-o");
+        rcc(&[&dot[..], &["-o", &plan]].concat()).ends(0);
+        assert!(std::fs::read_to_string(&plan).unwrap().starts_with("digraph"));
+    }
+    std::fs::remove_file(&plan).unwrap();
+    rcc(&["compile", &ring, "-n", "2", "--emit", "ast", "-o", &plan]).ends(0).shows("Algorithm");
+    assert!(std::fs::read(&plan).unwrap().starts_with(b"rccplan"));
+}
+
+/// With `--json` standard output is one document, whatever happens.
+#[test]
+fn failures_are_documents_too() {
+    let folder = folder();
+    let broken = file(&folder, "broken.coll", common::broken_ring());
+    let spoilt = file(&folder, "spoilt.coll", "algorithm {");
+    for command in ["check", "compile", "run", "bench"] {
+        for (target, status) in [(broken.as_str(), 1), (&spoilt, 1), ("nowhere.coll", 2)] {
+            let ran = rcc(&[command, target, "-n", "3", "--json"]).ends(status);
+            let document = ran.json();
+            if command == "check" && status == 1 {
+                assert_eq!(document[0]["proved"], false);
+            } else {
+                assert_eq!(document["status"], status, "{document}");
+                assert!(!document["error"].as_str().unwrap().is_empty());
+                assert_eq!(document["diagnostics"].as_array().unwrap().is_empty(), status == 2, "{document}");
+            }
+        }
+    }
+    let ran = rcc(&["run", "std::allreduce::ring", "--bytes", "64T", "--json"]).ends(3);
+    assert!(ran.json()["error"].as_str().unwrap().contains("memory"));
+    // What was measured before is not lost.
+    let ran = rcc(&[
+        "bench",
+        "std::allreduce::ring",
+        "-n",
+        "2",
+        "-b",
+        "8",
+        "-e",
+        "64T",
+        "-f",
+        "4294967295",
+        "--iterations",
+        "1",
+        "--json",
+    ])
+    .ends(3);
+    assert_eq!(ran.json().as_array().unwrap().len(), 2, "{}", ran.out);
+}
+
 #[test]
 fn several_algorithms_are_listed() {
     let folder = folder();

@@ -13,6 +13,7 @@ use serde::Serialize;
 use super::{At, Outcome, Task, Verdict};
 use crate::failure::Failure;
 use crate::output::{Output, Paint};
+use crate::said::Said;
 use crate::shape::{self, Shape};
 use crate::target::Chosen;
 
@@ -251,32 +252,6 @@ struct Entry {
     proved: Option<bool>,
     diagnostics: Vec<Said>,
     ms: f64,
-}
-
-/// A diagnostic for programs.
-#[derive(Serialize, PartialEq)]
-struct Said {
-    code: &'static str,
-    message: String,
-    file: Option<String>,
-    line: Option<u32>,
-    column: Option<u32>,
-    help: Option<String>,
-}
-
-impl Said {
-    fn new(diagnostic: &Diagnostic, sources: &Sources) -> Said {
-        let span = diagnostic.labels.first().map(|label| label.span);
-        let position = span.map(|span| sources.line_column(span));
-        Said {
-            code: diagnostic.code,
-            message: diagnostic.title.clone(),
-            file: span.map(|span| sources.file(span.file).name.clone()),
-            line: position.map(|(line, _)| line),
-            column: position.map(|(_, column)| column),
-            help: diagnostic.help.clone(),
-        }
-    }
 }
 
 fn name<'a>(task: &'a Task<'_>) -> &'a str {

@@ -1,0 +1,59 @@
+//! What is said to programs: diagnostics and failures as JSON.
+//!
+//! In: a diagnostic, or how a command failed. Out: plain data to serialise; docs/cli.md has the fields.
+
+use compiler::diagnostics::Diagnostic;
+use compiler::source::Sources;
+use serde::Serialize;
+
+use crate::failure::Failure;
+
+/// A diagnostic.
+#[derive(Debug, Serialize, PartialEq)]
+pub(crate) struct Said {
+    code: &'static str,
+    message: String,
+    file: Option<String>,
+    line: Option<u32>,
+    column: Option<u32>,
+    help: Option<String>,
+}
+
+/// The answer of a command that has no other.
+#[derive(Debug, Serialize)]
+pub(crate) struct Failed {
+    /// What is also said on standard error.
+    error: String,
+    /// The exit status.
+    status: u8,
+    diagnostics: Vec<Said>,
+}
+
+impl Said {
+    /// A diagnostic, at its first label.
+    pub(crate) fn new(diagnostic: &Diagnostic, sources: &Sources) -> Said {
+        let span = diagnostic.labels.first().map(|label| label.span);
+        let position = span.map(|span| sources.line_column(span));
+        Said {
+            code: diagnostic.code,
+            message: diagnostic.title.clone(),
+            file: span.map(|span| sources.file(span.file).name.clone()),
+            line: position.map(|(line, _)| line),
+            column: position.map(|(_, column)| column),
+            help: diagnostic.help.clone(),
+        }
+    }
+}
+
+impl Failed {
+    /// How a command failed, and the diagnostics that told why.
+    pub(crate) fn new(failure: &Failure, diagnostics: Vec<Said>) -> Failed {
+        let message = failure.to_string();
+        let error = match (message.strip_prefix("error: "), diagnostics.first()) {
+            (Some(message), _) => message.to_string(),
+            (None, Some(first)) => first.message.clone(),
+            (None, None) => "the input is wrong; standard error says why".to_string(),
+        };
+        Failed { error, status: failure.status(), diagnostics }
+    }
+}
