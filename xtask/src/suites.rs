@@ -34,6 +34,10 @@ pub(crate) fn tests(full: bool) -> Vec<Suite> {
             ok(cmd!(sh, "cargo run -q --release -- run examples/02_ring.coll -n 4 --bytes 16MiB").run())
         }),
         suite("unit", "every crate's own tests and the end-to-end tests", move |sh| unit(sh, full)),
+        suite("loom", "the channel protocol in every order of its steps", |sh| {
+            ok(cmd!(sh, "cargo test -q -p rcc-runtime --test loom").run())
+        }),
+        suite("race", "ranks as threads under ThreadSanitizer", race),
         suite("docs", "documentation builds without warnings; its examples run", docs),
     ]
 }
@@ -110,6 +114,24 @@ fn unit(sh: &Shell, full: bool) -> Outcome {
     } else {
         ok(cmd!(sh, "cargo test -q --workspace --no-fail-fast --all-targets").run())
     }
+}
+
+/// The standard library is not instrumented; `tsan.supp` names what looks like a race in it. In a target folder of its
+/// own, or each other build would begin anew.
+fn race(sh: &Shell) -> Outcome {
+    let about = cmd!(sh, "rustc -vV").read()?;
+    let host =
+        about.lines().find_map(|line| line.strip_prefix("host: ")).ok_or("rustc does not tell its host")?;
+    if !["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"].contains(&host) {
+        return Err(format!("ThreadSanitizer is not there for {host}").into());
+    }
+    let suppressions = sh.current_dir().join("runtime/tests/tsan.supp");
+    let _options = sh.push_env("TSAN_OPTIONS", format!("suppressions={}", suppressions.display()));
+    let _unstable = sh.push_env("RUSTC_BOOTSTRAP", "1");
+    let _flags = sh.push_env("RUSTFLAGS", "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer");
+    let _target = sh.push_env("CARGO_TARGET_DIR", "target/tsan");
+    let tests = ["--test", "threads", "--test", "calls"];
+    ok(cmd!(sh, "cargo test -q -p rcc-runtime --target {host} {tests...} -- --test-threads=1").run())
 }
 
 fn docs(sh: &Shell) -> Outcome {
