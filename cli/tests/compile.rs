@@ -188,7 +188,7 @@ fn nobody_reads_the_output() {
 }
 
 /// Runs a command whose standard output is already somewhere.
-fn finish_to(mut command: std::process::Command) -> (Option<i32>, String) {
+fn finish_to(mut command: Command) -> (Option<i32>, String) {
     let child = command.stderr(Stdio::piped()).spawn().unwrap();
     let output = child.wait_with_output().unwrap();
     (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
