@@ -17,7 +17,10 @@ pub(crate) fn too_large(file: FileId, bytes: usize, limit: u64) -> SyntaxError {
         title: format!("the text has {bytes} bytes, more than the limit of {limit}"),
         span: Span { file, start: 0, end: 0 },
         label: "this file".to_owned(),
-        help: Some("use loops in place of written-out moves: `for r in 0..n { … }`".to_owned()),
+        help: Some(
+            "use loops in place of written-out moves, or raise the limit: `--limit source-bytes=N`"
+                .to_owned(),
+        ),
         related: None,
     }
 }
@@ -57,7 +60,7 @@ pub(crate) fn too_deep(at: Span, limit: u32) -> SyntaxError {
         span: at,
         label: "one level too many".to_owned(),
         help: Some(
-            "each bracket, block and operator of an expression is a level; name parts of it: `let half = n / 2`"
+            "each bracket, block and operator of an expression is a level: name parts of it with `let`, or raise the limit: `--limit nesting=N`"
                 .to_owned(),
         ),
         related: None,

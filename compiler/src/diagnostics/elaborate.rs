@@ -37,7 +37,13 @@ fn fault(fault: &Fault, sources: &Sources) -> Diagnostic {
     let span = fault.span;
     let start = |title: String| Diagnostic::error(fault.kind.code(), title);
     match &fault.kind {
-        FaultKind::RankOutOfRange { value, ranks } => {
+        FaultKind::RankOutOfRange { value, ranks, end: true } => {
+            let has = up_to("rank", *ranks);
+            let title = format!("ranks up to {value} do not exist: this algorithm runs on {has}");
+            of_value(start(title), fault, sources, *value)
+                .help(format!("a range leaves out its end: `0..{ranks}` are all ranks"))
+        }
+        FaultKind::RankOutOfRange { value, ranks, end: false } => {
             let title =
                 format!("rank {value} does not exist: this algorithm runs on {}", up_to("rank", *ranks));
             of_value(start(title), fault, sources, *value)
@@ -54,6 +60,7 @@ fn fault(fault: &Fault, sources: &Sources) -> Diagnostic {
                 up_to("rank", *ranks)
             );
             of_value(start(title), fault, sources, *value)
+                .help(format!("give one of {}", up_to("rank", *ranks)))
         }
         FaultKind::ChunkOutOfRange { value, chunks, buffer, end, declared } => {
             let has = up_to("chunk", *chunks);
@@ -127,8 +134,9 @@ fn fault(fault: &Fault, sources: &Sources) -> Diagnostic {
         FaultKind::ManyOperands { count, limit } => {
             let (count, limit) = (thousands((*count).into()), thousands((*limit).into()));
             let title = format!("a reduction of {count} operands: one has at most {limit}");
-            in_loops(start(title), fault, "too many operands")
-                .help("reduce them in parts: `x = reduce(s in 0..k) …`, `y = reduce(s in k..n) …`, then `x += y`")
+            in_loops(start(title), fault, "too many operands").help(
+                "reduce them in parts: `x = reduce(s in 0..k) …`, `y = reduce(s in k..n) …`, then `x += y`",
+            )
         }
         FaultKind::InplaceClash { shared, buffers: [a, b], rank, other } => {
             let title = match shared {
@@ -197,6 +205,7 @@ fn fault(fault: &Fault, sources: &Sources) -> Diagnostic {
                 format!("{value} / 0 has no value")
             };
             in_loops(start(title), fault, "division by zero")
+                .help("leave these turns out with a filter: `for … if … { … }`")
         }
         FaultKind::ShiftOutOfRange { value } => {
             of_value(start(format!("a shift by {value}")), fault, sources, *value).help("shift by 0 to 63")
@@ -215,6 +224,7 @@ fn fault(fault: &Fault, sources: &Sources) -> Diagnostic {
         }
         FaultKind::Count { blocks: true, value } => {
             of_value(start(format!("a buffer cannot have {value} blocks")), fault, sources, *value)
+                .help("a number of blocks is at least 0: `max(0, …)`")
         }
         FaultKind::TooManyMoves { limit, wanted } => in_loops(
             start(format!(
@@ -315,7 +325,9 @@ fn of_value(diagnostic: Diagnostic, fault: &Fault, sources: &Sources, value: i64
         (true, _) => String::new(),
     };
     let plain = text.parse::<i64>().is_ok();
-    let quoted = if text.contains('\n') || text.is_empty() { "this".to_owned() } else { format!("`{text}`") };
+    // Of a parameter the whole declaration is shown.
+    let name = text.split_once(": ").map_or(text, |(name, _)| name);
+    let quoted = if text.contains('\n') || text.is_empty() { "this".to_owned() } else { format!("`{name}`") };
     let label = if plain {
         "this one".to_owned()
     } else {

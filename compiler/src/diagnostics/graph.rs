@@ -55,8 +55,10 @@ fn nothing_written(
     bindings: &mut Ask<'_>,
 ) -> Diagnostic {
     let name = place(trace, read, 1);
-    let title =
-        format!("`{name}` is read, but nothing has been written there{}", more(others, "moves of this line"));
+    let title = format!(
+        "`{name}` is read, but nothing has been written there{}",
+        more(others, "move of this line", "moves of this line")
+    );
     let mut diagnostic = Diagnostic::error("coll::nothing_written", title);
     diagnostic.labels = at_move(trace, mv, &format!("reads `{name}`"), bindings);
     let this = &trace.moves[mv.0 as usize];
@@ -95,8 +97,10 @@ fn combine_into_nothing(
     bindings: &mut Ask<'_>,
 ) -> Diagnostic {
     let name = place(trace, to, 1);
-    let title =
-        format!("`{name}` holds nothing that `+=` could add to{}", more(others, "moves of this line"));
+    let title = format!(
+        "`{name}` holds nothing that `+=` could add to{}",
+        more(others, "move of this line", "moves of this line")
+    );
     let mut diagnostic = Diagnostic::error("coll::combine_into_nothing", title);
     diagnostic.labels = at_move(trace, mv, &format!("adds to `{name}`"), bindings);
     diagnostic.help("write the first value with `=`, and add to it from then on")
@@ -111,7 +115,7 @@ fn conflicting_writes(
     bindings: &mut Ask<'_>,
 ) -> Diagnostic {
     let name = place(trace, to, 1);
-    let title = format!("two moves of one step write `{name}`{}", more(others, "times"));
+    let title = format!("two moves of one step write `{name}`{}", more(others, "time", "times"));
     let mut diagnostic = Diagnostic::error("coll::conflicting_writes", title);
     let (one, other) = (bindings(first), bindings(second));
     if trace.origin(first).span == trace.origin(second).span {
@@ -134,7 +138,7 @@ fn in_written(trace: &Trace, mv: MoveId, to: Place, others: u32, bindings: &mut 
     let title = format!(
         "`{}` is an `in` buffer, which is never written{}",
         buffer.name,
-        more(others, "moves of this line")
+        more(others, "move of this line", "moves of this line")
     );
     let mut diagnostic = Diagnostic::error("coll::in_written", title);
     let width = trace.moves[mv.0 as usize].width;
@@ -154,7 +158,8 @@ fn wrong_position(
     bindings: &mut Ask<'_>,
 ) -> Diagnostic {
     let (brought, name) = (piece(trace, from), place(trace, to, 1));
-    let title = format!("{brought} cannot go to `{name}`{}", more(others, "moves of this line"));
+    let title =
+        format!("{brought} cannot go to `{name}`{}", more(others, "move of this line", "moves of this line"));
     let mut diagnostic = Diagnostic::error("coll::wrong_position", title);
     diagnostic.labels = at_move(trace, mv, &format!("brings {brought}"), bindings);
     diagnostic.help(format!(
@@ -172,7 +177,7 @@ fn unequal_pieces(
     bindings: &mut Ask<'_>,
 ) -> Diagnostic {
     let [(left, a), (right, b)] = pieces.map(|(at, from)| (place(trace, at, 1), piece(trace, from)));
-    let others = more(others, "moves of this line");
+    let others = more(others, "move of this line", "moves of this line");
     let title = format!("{a} and {b} cannot be combined{others}");
     let mut diagnostic = Diagnostic::error("coll::unequal_pieces", title);
     diagnostic.labels = at_move(trace, mv, "their lengths may differ", bindings);
@@ -280,9 +285,10 @@ fn covers(mv: &Move, cell: Place) -> bool {
         && (mv.to.cell..mv.to.cell + mv.width).contains(&cell.cell)
 }
 
-fn more(others: u32, what: &str) -> String {
+fn more(others: u32, one: &str, many: &str) -> String {
     match others {
         0 => String::new(),
-        n => format!(" (and in {n} more {what})"),
+        1 => format!(" (and 1 more {one})"),
+        n => format!(" (and {n} more {many})"),
     }
 }

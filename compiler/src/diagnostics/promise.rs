@@ -154,7 +154,8 @@ fn differs(broken: &Broken, trace: &Trace) -> String {
         }
         if !broken.foreign.is_empty() {
             let names = broken.foreign.iter().map(|&p| place(trace, p, part(trace))).collect();
-            parts.push(format!("it has {}, which is not asked for", list(names, broken.foreign.len())));
+            let verb = if broken.foreign.len() == 1 { "is" } else { "are" };
+            parts.push(format!("it has {}, which {verb} not asked for", list(names, broken.foreign.len())));
         }
     }
     if !broken.twice.is_empty() {
@@ -166,7 +167,8 @@ fn differs(broken: &Broken, trace: &Trace) -> String {
 /// Operands of the list at hand: `rank 2's`, `those of ranks 1 and 2`, or their places.
 fn named(broken: &Broken, trace: &Trace, blocks: &[BlockRef], total: usize) -> String {
     let promised = &trace.promise.lists[trace.promise.clauses[broken.clause as usize].list as usize];
-    let alike = promised.iter().all(|b| (b.buffer, b.block) == (promised[0].buffer, promised[0].block));
+    let alike = promised.len() > 1
+        && promised.iter().all(|b| (b.buffer, b.block) == (promised[0].buffer, promised[0].block));
     let mut sorted: Vec<RankId> = blocks.iter().map(|b| b.rank).collect();
     sorted.sort_unstable();
     match &sorted[..] {

@@ -283,7 +283,7 @@ impl<'p> Engine<'p> {
                 Some(at) => {
                     let value = self.machine.eval(at)?;
                     let rank = u32::try_from(value).ok().filter(|&rank| rank < ranks);
-                    let kind = FaultKind::RankOutOfRange { value, ranks };
+                    let kind = FaultKind::RankOutOfRange { value, ranks, end: false };
                     Presence::One(RankId(rank.ok_or_else(|| Halt::fault(kind, self.machine.span(at)))?))
                 }
             };

@@ -98,10 +98,12 @@ pub struct Cut {
 pub enum FaultKind {
     /// A rank that does not exist.
     RankOutOfRange {
-        /// The rank.
+        /// The rank (or, of a range, the end).
         value: i64,
         /// How many there are.
         ranks: u32,
+        /// It is the end of a range, which may be one past the last.
+        end: bool,
     },
     /// A coordinate that its level does not have.
     CoordinateOutOfRange {

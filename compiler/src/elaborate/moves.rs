@@ -183,7 +183,7 @@ impl<'p> Walker<'_, 'p> {
             return Ok(());
         }
         let chunks = self.out.chunks;
-        let blocks = chunks > 1 && to.len.is_multiple_of(chunks) && source.len.is_multiple_of(chunks);
+        let blocks = to.len.is_multiple_of(chunks) && source.len.is_multiple_of(chunks);
         let unit = u64::from(if blocks { chunks } else { 1 });
         let (to, from) = (u64::from(to.len) / unit, u64::from(source.len) / unit);
         Err(Halt::fault(FaultKind::UnequalRuns { to, from, source: span, blocks }, mv.to.span))
@@ -361,7 +361,7 @@ impl<'p> Walker<'_, 'p> {
         if (0..i64::from(self.ranks)).contains(&value) {
             return Ok(value as u32);
         }
-        let kind = FaultKind::RankOutOfRange { value, ranks: self.ranks };
+        let kind = FaultKind::RankOutOfRange { value, ranks: self.ranks, end: false };
         Err(Halt::fault(kind, self.machine().span(id)))
     }
 

@@ -367,7 +367,7 @@ fn rank(machine: &mut Machine<'_>, id: ExprId, ranks: u32) -> Res<u32> {
     if (0..i64::from(ranks)).contains(&value) {
         return Ok(value as u32);
     }
-    Err(Halt::fault(FaultKind::RankOutOfRange { value, ranks }, machine.span(id)))
+    Err(Halt::fault(FaultKind::RankOutOfRange { value, ranks, end: false }, machine.span(id)))
 }
 
 /// First block and number of blocks of a region of the collective.

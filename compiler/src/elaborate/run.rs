@@ -108,7 +108,11 @@ impl<'p> Walker<'_, 'p> {
                 }
                 if start < end {
                     let first = self.rank_of(start, *from)?;
-                    let last = self.rank_of(end - 1, *to)?;
+                    if end > i64::from(self.ranks) {
+                        let kind = FaultKind::RankOutOfRange { value: end, ranks: self.ranks, end: true };
+                        return Err(Halt::fault(kind, self.machine().span(*to)));
+                    }
+                    let last = (end - 1) as u32;
                     self.machine().charge(u64::from(last - first) / 8, 0, run.on_span)?;
                     self.out.ranks.extend(first..=last);
                 }
@@ -123,7 +127,10 @@ impl<'p> Walker<'_, 'p> {
 
     fn listed(&mut self, value: i64, span: Span) -> Res<()> {
         if !(0..i64::from(self.ranks)).contains(&value) {
-            return Err(Halt::fault(FaultKind::RankOutOfRange { value, ranks: self.ranks }, span));
+            return Err(Halt::fault(
+                FaultKind::RankOutOfRange { value, ranks: self.ranks, end: false },
+                span,
+            ));
         }
         if self.out.ranks.len() as u64 >= self.engine.limits.moves {
             let kind = FaultKind::TooManyElements { limit: self.engine.limits.moves };

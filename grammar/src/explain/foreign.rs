@@ -70,7 +70,7 @@ pub(super) fn later(site: &Site<'_>) -> Option<SyntaxError> {
             code::RAGGED_UNSUPPORTED,
             "ragged buffers are not supported yet",
             "blocks of a buffer are of equal size",
-            "for example `in input[n]`",
+            "take `ragged` out: `in input[n]`",
         )),
         _ => None,
     }
