@@ -56,7 +56,7 @@ pub(super) fn oracle(compiled: &Compiled, first_turn: usize) -> Result<(), Strin
                 in_place,
                 slots: k_min + [0, 1, 6][turn % 3],
                 slot_bytes: [16, 104, 64 << 10][turn / 3 % 3],
-                elide: turn % 2 == 0,
+                elide: turn.is_multiple_of(2),
                 group: turn % 4 < 2,
                 ..Call::new(elements, dtype, op)
             };
@@ -65,7 +65,11 @@ pub(super) fn oracle(compiled: &Compiled, first_turn: usize) -> Result<(), Strin
             let schedulers: [&mut dyn Scheduler; 3] = [
                 &mut RoundRobin::default(),
                 &mut Random::new(turn as u64),
-                if turn % 2 == 0 { &mut Stubborn::new(turn % 4 == 0) } else { &mut Starve { victim } },
+                if turn.is_multiple_of(2) {
+                    &mut Stubborn::new(turn.is_multiple_of(4))
+                } else {
+                    &mut Starve { victim }
+                },
             ];
             let mut before: Option<Outcome> = None;
             for scheduler in schedulers {

@@ -33,7 +33,7 @@ pub fn reject(path: &Path) -> Result<(), Failure> {
     if lines != header.lines {
         wrong.push(format!("the faults are on lines {lines:?}, and the header says {:?}", header.lines));
     }
-    wrong.extend(refused.diagnostics.iter().flat_map(|d| ill_told(d)));
+    wrong.extend(refused.diagnostics.iter().flat_map(ill_told));
     if let Some(request) = &refused.request {
         // It has no syntax error, so it prints; and what breaks its promise breaks it on numbers, too.
         prints_as_it_parses(&program)?;
