@@ -58,6 +58,8 @@ pub struct Mismatch {
 impl Mismatch {
     /// How many keys each list holds at most.
     pub const SHOWN: usize = 8;
+    /// Of how many values that come twice a leaf is looked for.
+    const NAMED: usize = 4 * Mismatch::SHOWN;
 }
 
 /// What `Values::compare` keeps between calls, so that a call costs only what it visits.
@@ -180,6 +182,7 @@ impl Values {
             walk.expected[leaf.0 as usize] = round;
         }
         let mut found = 0;
+        let mut named = 0;
         walk.stack.push(top);
         while let Some(value) = walk.stack.pop() {
             if brief && fault != Mismatch::default() {
@@ -187,7 +190,11 @@ impl Values {
             }
             let seen = std::mem::replace(&mut walk.stamp[value.0 as usize], round) == round;
             if seen {
-                note(&mut fault.twice, self.any_leaf(value));
+                // To name a leaf of it may cost a walk down all of it: done for some, and for none if `brief`.
+                if named < Mismatch::NAMED {
+                    named += 1;
+                    note(&mut fault.twice, if brief { u32::MAX } else { self.any_leaf(value) });
+                }
                 continue;
             }
             match self.node(value) {

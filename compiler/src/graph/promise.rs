@@ -88,7 +88,7 @@ fn clauses(
     let mut same_bits = None;
     let mut first: Option<(Place, u32)> = None;
     let mut broken = 0u32;
-    for (list, clauses) in by_list(trace) {
+    'all: for (list, clauses) in by_list(trace) {
         operands.take(trace, graph, list);
         let shared = clauses.iter().any(|&c| place(trace, c, 0).rank != place(trace, clauses[0], 0).rank);
         for i in 0..trace.cells {
@@ -100,7 +100,12 @@ fn clauses(
                 if let Some(value) = value {
                     let judgement = &mut judged[value.0 as usize];
                     if *judgement / 2 != list + 1 {
-                        visits.add(2 * operands.starts.len())?;
+                        match visits.add(operands.cost(graph, value)) {
+                            Ok(()) => {}
+                            // Some place is wrong: that is worth more than that there is too much to look at.
+                            Err(_) if first.is_some() => break 'all,
+                            Err(too_many) => return Err(too_many),
+                        }
                         let right = operands.agree(graph, i, value, &mut walk);
                         *judgement = (list + 1) * 2 + u32::from(right);
                     }
@@ -171,10 +176,21 @@ impl Operands {
         self.starts.iter().flatten().map(|v| ValueId(v.0 + i)).collect()
     }
 
+    /// Values that [`Operands::agree`] may look at.
+    fn cost(&self, graph: &ChunkGraph, value: ValueId) -> usize {
+        match (self.starts.len(), graph.values.node(value)) {
+            (1, _) | (_, Node::Leaf(_)) => 1,
+            (operands, _) => 2 * operands,
+        }
+    }
+
     /// Whether a value is the sum of cell `i` of all operands.
     fn agree(&self, graph: &ChunkGraph, i: u32, value: ValueId, walk: &mut Walk) -> bool {
-        if let [Some(start)] = self.starts[..] {
-            return ValueId(start.0 + i) == value;
+        if let [start] = self.starts[..] {
+            return start.is_some_and(|start| ValueId(start.0 + i) == value);
+        }
+        if let Node::Leaf(_) = graph.values.node(value) {
+            return false;
         }
         let leaves = self.leaves(i);
         leaves.len() == self.starts.len() && graph.values.agrees(value, &leaves, false, walk)

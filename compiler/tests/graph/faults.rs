@@ -429,6 +429,11 @@ fn too_many_different_sums() {
     }
     assert_eq!(proved_within(&b, 20), Ok(()));
     assert_eq!(proved_within(&b, 19), Err(too_many_visits(200, 190)));
+    // A place found wrong by then is told all the same.
+    b.copy(at(0, 3, 0), at(0, 1, 0));
+    b.add(at(0, 3, 0), at(0, 1, 0));
+    let found = proved_within(&b, 19).unwrap_err();
+    assert!(matches!(&found[0].kind, FaultKind::Promise(broken) if broken.place == at(0, 3, 0)), "{found:?}");
     // A sum that all have is compared once.
     let mut star = allreduce(10, 1);
     for r in 1..10 {
@@ -467,4 +472,16 @@ fn signals_are_followed_once() {
         panic!("{found:?}")
     };
     assert_eq!((rank, missing, missing_count, found[0].others), (RankId(0), RankId(1), n - 1, n - 2));
+}
+
+/// A sum that doubles a hundred thousand times is found wrong in time linear in the moves.
+#[test]
+fn deep_doubling() {
+    let mut b = allreduce(2, 1);
+    for _ in 0..200_000 {
+        b.add(at(0, 0, 0), at(0, 1, 0));
+        b.add(at(0, 1, 0), at(0, 0, 0));
+    }
+    let broken = broken(&b);
+    assert_eq!((broken.place, broken.missing_count, broken.twice_count), (at(0, 0, 0), 0, 2));
 }
