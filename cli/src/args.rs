@@ -71,6 +71,13 @@ pub(crate) struct Choice {
     /// A parameter of the algorithm; repeat for more
     #[arg(long = "param", value_name = "NAME=VALUE", value_parser = param, action = ArgAction::Append)]
     pub(crate) params: Vec<(String, String)>,
+    #[command(flatten)]
+    pub(crate) within: Within,
+}
+
+/// Within which limits.
+#[derive(Debug, Args)]
+pub(crate) struct Within {
     /// Raise (or lower) a limit: moves, turns, places, source-bytes, nesting; repeat for more
     #[arg(long = "limit", value_name = "NAME=N", value_parser = limit, action = ArgAction::Append)]
     limits: Vec<(LimitName, u64)>,
@@ -79,11 +86,10 @@ pub(crate) struct Choice {
 impl Choice {
     /// Refuses what has no meaning for a plan: it is one algorithm, with its parameters.
     pub(crate) fn refuse_for_plan(&self) -> Result<(), Failure> {
-        let option = match (&self.algorithm, &self.params[..], &self.limits[..]) {
-            (Some(_), _, _) => "--algorithm",
-            (_, [_, ..], _) => "--param",
-            (_, _, [_, ..]) => "--limit",
-            _ => return Ok(()),
+        let option = match (&self.algorithm, &self.params[..]) {
+            (Some(_), _) => "--algorithm",
+            (None, [_, ..]) => "--param",
+            (None, []) => return Ok(()),
         };
         Err(Failure::usage_help(
             format!("{option} is for source files: a plan is one algorithm, with its parameters"),
@@ -162,6 +168,8 @@ pub(crate) struct Show {
     /// Only this rank; repeat for more
     #[arg(long = "rank", value_name = "RANK", action = ArgAction::Append)]
     pub(crate) only: Vec<u32>,
+    #[command(flatten)]
+    pub(crate) within: Within,
 }
 
 /// What is run, and how: shared by `run` and `bench`.
@@ -297,7 +305,7 @@ enum LimitName {
     Nesting,
 }
 
-impl Choice {
+impl Within {
     /// The limits of this compilation.
     pub(crate) fn limits(&self) -> Result<Limits, Failure> {
         let mut limits = Limits::default();

@@ -110,7 +110,7 @@ impl args::Call {
         output: &mut Output,
     ) -> Result<Source, Failure> {
         self.device()?;
-        let limits = self.choice.limits()?;
+        let limits = self.choice.within.limits()?;
         let shape = self.shape()?;
         if let Some(collective) = &self.collective {
             let loaded = pipeline::load(&[], &limits);
@@ -129,7 +129,7 @@ impl args::Call {
             let target = Target::new(argument);
             if let Target::Plan(path) = &target {
                 self.choice.refuse_for_plan()?;
-                let plan = target::read_plan(path, output)?;
+                let plan = target::read_plan(path, &limits, output)?;
                 self.fits(&plan, &shape)?;
                 plans.push(Rc::new(Runnable::new(plan)));
             } else if several {

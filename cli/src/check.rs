@@ -85,7 +85,7 @@ struct Job {
 
 /// Runs the command.
 pub(crate) fn run(args: &args::Check, output: &mut Output) -> Result<(), Failure> {
-    let limits = args.choice.limits()?;
+    let limits = args.choice.within.limits()?;
     let asked: Vec<Shape> = args.ranks.iter().flat_map(|shapes| shapes.0.iter().cloned()).collect();
     let mut files: Vec<Chosen> = Vec::new();
     for target in &args.targets {

@@ -43,7 +43,7 @@ pub(crate) fn run(args: &args::Compile, output: &mut Output) -> Result<(), Failu
             "write it to a file, as in -o ring.dot",
         ));
     }
-    let limits = args.choice.limits()?;
+    let limits = args.choice.within.limits()?;
     let mut stages = Stages::new();
     stages.begin("load");
     let target = Target::new(&args.target);

@@ -43,14 +43,14 @@ pub(crate) fn run(args: &args::Explain, output: &mut Output) -> Result<(), Failu
 /// The plan that the target stands for.
 fn plan(args: &args::Explain, output: &mut Output) -> Result<VerifiedPlan, Failure> {
     let Some(subject) = &args.subject else { return Err(Failure::usage("nothing to explain")) };
-    let limits = args.choice.limits()?;
+    let limits = args.choice.within.limits()?;
     let target = Target::new(subject);
     if let Target::Plan(path) = &target {
         if args.ranks.is_some() {
             return Err(Failure::usage("a plan is for one world shape; --ranks is for source files"));
         }
         args.choice.refuse_for_plan()?;
-        return target::read_plan(path, output);
+        return target::read_plan(path, &limits, output);
     }
     let (loaded, id) = target.load_one(args.choice.algorithm.as_deref(), &limits, output)?;
     let algorithm = loaded.program.algorithm(id);

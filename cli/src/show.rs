@@ -9,7 +9,7 @@ use crate::target;
 
 /// Runs the command.
 pub(crate) fn run(args: &args::Show, output: &mut Output) -> Result<(), Failure> {
-    let plan = target::read_plan(&args.plan, output)?;
+    let plan = target::read_plan(&args.plan, &args.within.limits()?, output)?;
     let ranks = plan.plan().header.ranks;
     if let Some(rank) = args.only.iter().find(|&&rank| rank >= ranks) {
         return Err(Failure::usage(format!(

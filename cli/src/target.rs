@@ -145,13 +145,13 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
 }
 
 /// Reads a plan and proves it anew; what a plan says of itself is not believed.
-pub(crate) fn read_plan(path: &Path, output: &mut Output) -> Result<VerifiedPlan, Failure> {
+pub(crate) fn read_plan(path: &Path, limits: &Limits, output: &mut Output) -> Result<VerifiedPlan, Failure> {
     let bytes = read(path)?;
-    let plan = Plan::from_bytes(&bytes, &LoadLimits::default()).map_err(|error| {
+    let plan = Plan::from_bytes(&bytes, &LoadLimits { bytes: MOST_BYTES }).map_err(|error| {
         output.note(&format!("error: cannot read the plan {}: {error}", path.display()));
         Failure::Wrong
     })?;
-    plan::verify::verify(plan, &plan::verify::Limits::default()).map_err(|violations| {
+    plan::verify::verify(plan, &limits.of_plan()).map_err(|violations| {
         output.note(&format!("error: the plan {} is refused", path.display()));
         for violation in &violations {
             output.note(&format!("\n{violation}"));

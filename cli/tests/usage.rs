@@ -69,7 +69,7 @@ fn options_that_mean_nothing_here() {
     let plan = file(&folder, "ring.plan", "");
     rcc(&["compile", &ring, "-n", "2", "-o", &plan]).ends(0);
     for command in ["run", "bench", "explain"] {
-        for option in [["--algorithm", "ring"], ["--param", "k=1"], ["--limit", "moves=9"]] {
+        for option in [["--algorithm", "ring"], ["--param", "k=1"]] {
             rcc(&[&[command, plan.as_str()][..], &option].concat()).ends(2).says(option[0]);
         }
     }
