@@ -60,7 +60,10 @@ fn fault(fault: &Fault, sources: &Sources) -> Diagnostic {
                 up_to("rank", *ranks)
             );
             of_value(start(title), fault, sources, *value)
-                .help(format!("give one of {}", up_to("rank", *ranks)))
+                .help(match ranks {
+                    1 => "rank 0 is the only one".to_owned(),
+                    _ => format!("give a rank from 0 to {}", ranks.saturating_sub(1)),
+                })
         }
         FaultKind::ChunkOutOfRange { value, chunks, buffer, end, declared } => {
             let has = up_to("chunk", *chunks);

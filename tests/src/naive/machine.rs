@@ -91,7 +91,7 @@ impl<'a> Machine<'a> {
                 Stmt::Chunks(c) => frame.chunks = count(number(&c.count, scope, functions)?)?,
                 Stmt::Scratch(s) => {
                     let blocks = s.blocks.as_ref().map_or(Ok(1), |b| number(b, scope, functions))?;
-                    let blocks = count(blocks)?;
+                    let blocks = usize::try_from(blocks).map_err(|_| stop("blocks"))?;
                     let length = blocks * self.block_length(frame);
                     let memory = self.allocate(frame.world.clone(), length);
                     let at = vec![Some(Stretch { memory, start: 0, length }); frame.world.len()];
@@ -274,7 +274,8 @@ impl<'a> Machine<'a> {
         let mut lengths = frame
             .buffers
             .values()
-            .flat_map(|b| b.at.iter().flatten().map(move |s| s.length / b.blocks.max(1)));
+            .filter(|b| b.blocks > 0)
+            .flat_map(|b| b.at.iter().flatten().map(move |s| s.length / b.blocks));
         lengths.next().unwrap_or(self.cells)
     }
 
@@ -289,7 +290,7 @@ impl<'a> Machine<'a> {
         let name = &region.buffer.name;
         let buffer = frame.buffers.get(name).ok_or_else(|| stop(&format!("no buffer {name}")))?;
         let whole = buffer.at[rank].ok_or_else(|| stop(&format!("{name} is not at {rank}")))?;
-        let block = divide(whole.length, buffer.blocks)?;
+        let block = divide(whole.length, buffer.blocks.max(1))?;
         let chunk = divide(block, frame.chunks);
         let mut units = if buffer.many { vec![(buffer.blocks, Ok(block))] } else { Vec::new() };
         units.push((frame.chunks, chunk));
@@ -371,7 +372,10 @@ impl<'a> Machine<'a> {
                     .collect::<Result<_, _>>()?
             }
         };
-        if on.is_empty() || on.iter().any(|&r| r >= frame.world.len()) {
+        if on.is_empty() {
+            return Ok(());
+        }
+        if on.iter().any(|&r| r >= frame.world.len()) {
             return Err(stop("ranks of a run"));
         }
         let mut params = BTreeMap::new();
