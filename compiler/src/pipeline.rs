@@ -201,6 +201,14 @@ pub fn compile(
     let proved = prove(loaded, request, limits, at_stage)?;
 
     at_stage(Stage::Lower);
+    // Lowering takes some hundred bytes for each cell that a move brings, whether or not neighbours are one step again:
+    // no more of them than there may be moves.
+    let count = proved.trace.moves.iter().map(|mv| u64::from(mv.width) * u64::from(mv.source_count)).sum();
+    if count > limits.moves {
+        let kind = graph::FaultKind::TooLarge { count, limit: limits.moves, what: graph::Counted::Lowered };
+        let fault = graph::Fault { form: Form::Disjoint, kind, others: 0 };
+        return Err(Failure::Wrong(graph_diagnostics(&[fault], &proved.trace, loaded, request, limits)));
+    }
     let plan = lower::lower(&proved.trace, &proved.graph, &loaded.sources);
 
     at_stage(Stage::Verify);

@@ -210,6 +210,9 @@ fn too_large(trace: &Trace, count: u64, limit: u64, what: Counted) -> Diagnostic
             "cells to read and write",
             "cut blocks into fewer chunks, or raise the limit, which is 5 for each move: `--limit moves=N`",
         ),
+        Counted::Lowered => {
+            ("cells to move by steps", "cut blocks into fewer chunks, or raise the limit: `--limit moves=N`")
+        }
         Counted::Visits => (
             "values and more to compare with the promise",
             "use fewer ranks, or raise the limit, which is 10 for each move: `--limit moves=N`",

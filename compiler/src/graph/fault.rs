@@ -122,6 +122,8 @@ pub enum Counted {
     CellMoves,
     /// Values that the proof looks at.
     Visits,
+    /// Cells that become steps.
+    Lowered,
 }
 
 /// A place that does not hold what it must.
