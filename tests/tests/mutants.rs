@@ -67,7 +67,7 @@ fn a_mutant_is_refused_exactly_if_it_computes_something_else() {
         let (file, original) = originals[dice.below(originals.len())];
         let mut mutant = original.clone();
         let told = mutate(&mut mutant, &mut dice).expect("every algorithm has something to change");
-        judge(&files, file, mutant, &told, &mut dice, &mut tally);
+        judge(&files, file, &mutant, &told, &mut dice, &mut tally);
     }
     let earlier: usize = tally.earlier.values().sum();
     println!(
@@ -85,7 +85,7 @@ fn a_mutant_is_refused_exactly_if_it_computes_something_else() {
 fn judge(
     files: &[(Option<String>, ast::File)],
     file: usize,
-    mutant: ast::Algorithm,
+    mutant: &ast::Algorithm,
     told: &str,
     dice: &mut Counter,
     tally: &mut Tally,
