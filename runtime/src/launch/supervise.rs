@@ -201,7 +201,9 @@ impl<'a> Supervisor<'a> {
         if self.failure.is_none() {
             self.positions = watch::positions(self.plan, self.segment);
             self.segment.board().abort(&error);
-            let cause = self.segment.board().cause().unwrap_or(error);
+            // A rank that dies while it writes its error leaves one that says nothing; this one does.
+            let cause =
+                self.segment.board().cause().filter(|cause| cause.kind != Kind::Aborted).unwrap_or(error);
             self.failure = Some((cause, Instant::now()));
         }
     }

@@ -221,3 +221,40 @@ impl BlockWords {
         (at, self.iteration.load(Ordering::Relaxed))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn board() -> Board {
+        // SAFETY: made of atomics alone, for which zeros are valid.
+        unsafe { std::mem::zeroed() }
+    }
+
+    #[test]
+    fn the_first_error_stands() {
+        let board = board();
+        assert_eq!((board.aborted(), board.cause()), (false, None));
+        let first = Error::new(Kind::Late, "first").culprit(3);
+        assert!(board.abort(&first));
+        assert!(!board.abort(&Error::new(Kind::Stalled, "second")));
+        assert_eq!((board.aborted(), board.cause()), (true, Some(first)));
+    }
+
+    #[test]
+    fn an_error_that_was_never_written_whole_is_not_waited_for() {
+        let board = board();
+        board.abort.store(CLAIMED, Ordering::Relaxed);
+        assert_eq!(board.cause().map(|cause| cause.kind), Some(Kind::Aborted));
+    }
+
+    #[test]
+    fn an_error_longer_than_the_board_is_cut() {
+        let board = board();
+        let long = Error::new(Kind::Mismatch, "ä".repeat(5000)).of((0..5000).collect());
+        assert!(board.abort(&long));
+        let cause = board.cause().unwrap();
+        assert_eq!((cause.kind, cause.culprits.len()), (Kind::Mismatch, 16));
+        assert!(cause.message.starts_with("ää"));
+    }
+}
