@@ -110,7 +110,7 @@ pub(crate) struct Check {
     pub(crate) ranks: Vec<Shapes>,
     #[command(flatten)]
     pub(crate) choice: Choice,
-    /// Tell the history of one value, such as 'data[3] @ 1' (one algorithm, one world shape)
+    /// Tell the history of one value, such as `data[3] @ 1` (one algorithm, one world shape)
     #[arg(long, value_name = "PLACE")]
     pub(crate) trace: Option<String>,
     /// Print one JSON document
