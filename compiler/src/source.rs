@@ -42,7 +42,7 @@ impl Sources {
         let ends = text.bytes().enumerate().filter(|&(_, b)| b == b'\n').map(|(i, _)| i as u32 + 1);
         let lines = std::iter::once(0).chain(ends).collect();
         self.files.push(SourceFile { name: name.into(), text, lines });
-        FileId((self.files.len() - 1) as u16)
+        FileId((self.files.len() - 1) as u32)
     }
 
     /// The text of an id.

@@ -36,5 +36,10 @@ fn the_standard_library_compiles() {
             }
         }
     }
-    assert!(failures.is_empty(), "{} failures\n{}", failures.len(), failures[..failures.len().min(5)].join("\n"));
+    assert!(
+        failures.is_empty(),
+        "{} failures\n{}",
+        failures.len(),
+        failures[..failures.len().min(5)].join("\n")
+    );
 }

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 /// One source text of a compilation: the user's files and those of the standard library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FileId(pub u16);
+pub struct FileId(pub u32);
 
 /// A byte range `start..end` of one source text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -38,7 +38,7 @@ struct Tally {
 }
 
 fn parse_std(name: &str, text: &str, index: usize) -> (Option<String>, ast::File) {
-    let parsed = parse(FileId(index as u16), text, &ParseLimits::default());
+    let parsed = parse(FileId(index as u32), text, &ParseLimits::default());
     assert!(parsed.errors.is_empty(), "{name}: {:?}", parsed.errors);
     let module =
         name.strip_prefix("std/").and_then(|n| n.split_once('/')).map(|(module, _)| module.to_string());

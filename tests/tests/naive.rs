@@ -16,7 +16,7 @@ fn std_files() -> Vec<(Option<String>, ast::File)> {
         .iter()
         .enumerate()
         .map(|(index, (name, text))| {
-            let parsed = parse(FileId(index as u16), text, &ParseLimits::default());
+            let parsed = parse(FileId(index as u32), text, &ParseLimits::default());
             assert!(parsed.errors.is_empty(), "{name}: {:?}", parsed.errors);
             let module = name.strip_prefix("std/").and_then(|n| n.split_once('/')).map(|(module, _)| module);
             (module.map(str::to_string), parsed.file)

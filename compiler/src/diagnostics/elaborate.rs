@@ -59,11 +59,10 @@ fn fault(fault: &Fault, sources: &Sources) -> Diagnostic {
                 "`{param}` of `{of}` is a rank, and {value} is none: it runs on {}",
                 up_to("rank", *ranks)
             );
-            of_value(start(title), fault, sources, *value)
-                .help(match ranks {
-                    1 => "rank 0 is the only one".to_owned(),
-                    _ => format!("give a rank from 0 to {}", ranks.saturating_sub(1)),
-                })
+            of_value(start(title), fault, sources, *value).help(match ranks {
+                1 => "rank 0 is the only one".to_owned(),
+                _ => format!("give a rank from 0 to {}", ranks.saturating_sub(1)),
+            })
         }
         FaultKind::ChunkOutOfRange { value, chunks, buffer, end, declared } => {
             let has = up_to("chunk", *chunks);

@@ -90,10 +90,7 @@ fn a_run_is_shown_with_the_line_of_the_callee() {
         &[2, 3],
     );
     assert!(told.contains("two_level does not do what allreduce promises (2x3 ranks)"), "{told}");
-    assert!(
-        told.contains("std/allgather/ring.coll") && told.contains("╰── here, with i = 0"),
-        "{told}"
-    );
+    assert!(told.contains("std/allgather/ring.coll") && told.contains("╰── here, with i = 0"), "{told}");
     assert!(told.contains("[user.coll:5:21]") && told.contains("last written here, in this run"), "{told}");
     assert!(told.contains("it lacks those of ranks (1, 0) to (1, 2)"), "{told}");
 }

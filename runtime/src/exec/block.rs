@@ -1,6 +1,6 @@
 //! A block as a resumable state machine.
 //!
-//! In: a program, a call's setting, the ends of channels, and where the block stands. Out: [`advance`] goes on until
+//! In: a program, a call's setting, the ends of channels, and where the block stands. Out: [`Machine::advance`] goes on until
 //! the block can do nothing more for now, and says whether it did anything. The one hard idea: an event (a
 //! micro-step, or several whose bytes fit one slot and travel as one message) happens whole or not at all. First all
 //! that it needs is looked at; only if everything is there are sources read, destinations written, messages

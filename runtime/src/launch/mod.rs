@@ -1,8 +1,8 @@
 //! Ranks as processes of this machine.
 //!
 //! In: a verified plan, a [`Job`], [`Options`]. Out: its report, or the error that ended it. [`run`] makes the shared
-//! segment, starts a process per rank from this very executable ([`spawn`]), talks to each over a socket pair
-//! ([`control`]) and watches over them ([`supervise`]); [`child_entry`] is the other side, to be called first thing
+//! segment, starts a process per rank from this very executable (`spawn`), talks to each over a socket pair
+//! ([`control`]) and watches over them (`supervise`); [`child_entry`] is the other side, to be called first thing
 //! in `main`:
 //!
 //! ```no_run

@@ -235,7 +235,7 @@ impl Naive {
             Some(_) => ParseLimits::default(),
         };
         let parsed = all.enumerate().map(|(i, (module, text))| {
-            let tree = parse_bytes(FileId(i as u16), text, &limits(&module)).file;
+            let tree = parse_bytes(FileId(i as u32), text, &limits(&module)).file;
             (module, tree)
         });
         Naive { trees: parsed.collect() }

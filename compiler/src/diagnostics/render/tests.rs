@@ -14,7 +14,7 @@ fn source(name: &str, text: &str) -> Sources {
 }
 
 /// The span of the `nth` occurrence of `part` in the first file.
-fn at(sources: &Sources, file: u16, part: &str) -> Span {
+fn at(sources: &Sources, file: u32, part: &str) -> Span {
     let start = sources.file(FileId(file)).text.find(part).expect("the test's text has it");
     Span::new(FileId(file), start, start + part.len())
 }
@@ -201,7 +201,7 @@ proptest! {
         text in prop::collection::vec(prop::sample::select(vec![
             "a", "\n", "\r\n", "\r", "\t", "é", "漢", "🦀", "\u{301}", " ", "data @ r", "\x1b[0m", "\u{feff}",
         ]), 0..60),
-        spans in prop::collection::vec((any::<prop::sample::Index>(), 0usize..40, 0u16..3), 0..5),
+        spans in prop::collection::vec((any::<prop::sample::Index>(), 0usize..40, 0u32..3), 0..5),
         width in 0usize..200,
         unicode in any::<bool>(),
     ) {

@@ -4,7 +4,7 @@
 //! defines, which is what the tests compare with (NaN payloads apart). The one hard idea: a block of
 //! elements is loaded whole before it is stored, so that a destination may be one of the sources (in place) and the
 //! compiler may still use vectors; addresses need no alignment. The loops are compiled for each vector set of the
-//! machine and chosen once ([`simd`]).
+//! machine and chosen once (`simd`).
 
 mod elements;
 mod simd;
