@@ -15,7 +15,7 @@ pub enum Type {
     Table,
     /// A buffer, which is no value by itself.
     Buffer,
-    /// Not known yet (in functions), an index of [`Types`].
+    /// Not known yet (in functions), an index of `Types`.
     Unknown(u32),
     /// Something wrong was reported already; agrees with everything.
     Wrong,

@@ -1,6 +1,6 @@
 //! The chunk graph: every version of every cell, who wrote it, who reads it, what it holds.
 //!
-//! In: a [`Trace`](crate::trace::Trace) and the alias form. Out: a [`ChunkGraph`], or the faults that make the
+//! In: a [`Trace`] and the alias form. Out: a [`ChunkGraph`], or the faults that make the
 //! program meaningless. The one hard idea: versions. A place is written several times; each write makes a version,
 //! and every read names the version it sees (inside a `step`: the one before the step). Dependences are then facts
 //! about versions, and a symbolic value per version is all the proof needs.
