@@ -22,7 +22,7 @@ pub(crate) struct Suite {
 
 /// All suites of `xtask test`, in the order they run.
 pub(crate) fn tests(full: bool) -> Vec<Suite> {
-    vec![
+    let mut suites = vec![
         suite("format", "rustfmt", |sh| ok(cmd!(sh, "cargo fmt --all --check").run())),
         suite("lint", "clippy, warnings are errors", |sh| {
             ok(cmd!(sh, "cargo clippy -q --workspace --all-targets -- -D warnings").run())
@@ -39,7 +39,15 @@ pub(crate) fn tests(full: bool) -> Vec<Suite> {
         }),
         suite("race", "ranks as threads under ThreadSanitizer", race),
         suite("docs", "documentation builds without warnings; its examples run", docs),
-    ]
+    ];
+    if full {
+        suites.push(suite(
+            "matrix",
+            "every standard algorithm × ranks × count × type × operator, in release",
+            matrix,
+        ));
+    }
+    suites
 }
 
 /// Licences, sources and bans.
@@ -102,8 +110,9 @@ fn run_all(sh: &Shell, suites: &[Suite], only: Option<&str>) -> Result<bool, Box
     Ok(passed)
 }
 
+/// Full runs try random programs, plans and mutants many times as often.
 fn unit(sh: &Shell, full: bool) -> Outcome {
-    let _full = sh.push_env("RCC_TEST_FULL", if full { "1" } else { "0" });
+    let _cases = full.then(|| (sh.push_env("PROPTEST_CASES", "4096"), sh.push_env("RCC_MUTANTS", "20000")));
     // nextest runs each test in a process of its own and all binaries at once; plain cargo does without.
     if cmd!(sh, "cargo nextest --version").quiet().ignore_stderr().ignore_stdout().run().is_ok() {
         ok(cmd!(
@@ -114,6 +123,11 @@ fn unit(sh: &Shell, full: bool) -> Outcome {
     } else {
         ok(cmd!(sh, "cargo test -q --workspace --no-fail-fast --all-targets").run())
     }
+}
+
+fn matrix(sh: &Shell) -> Outcome {
+    let _full = sh.push_env("RCC_TEST_FULL", "1");
+    ok(cmd!(sh, "cargo test -q --release -p rcc --test matrix").run())
 }
 
 /// The standard library is not instrumented; `tsan.supp` names what looks like a race in it. In a target folder of its
