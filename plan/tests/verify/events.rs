@@ -15,6 +15,10 @@ pub(crate) const ENDLESS: usize = usize::MAX / 2;
 /// How the graph is to be made.
 pub(crate) struct Shape<'a> {
     pub(crate) slots: usize,
+    /// Calls, one after the other over the same channels.
+    pub(crate) calls: usize,
+    /// A rank begins a call only when all its blocks have ended the one before.
+    pub(crate) blocking: bool,
     /// Iterations of the body.
     pub(crate) iterations: usize,
     /// Whether the message of (channel, n-th of all its messages in one iteration) is elided.
@@ -25,13 +29,21 @@ pub(crate) struct Shape<'a> {
 
 impl Default for Shape<'_> {
     fn default() -> Self {
-        Shape { slots: 1, iterations: 1, elided: &|_, _| false, group: &|_, micro| micro }
+        Shape {
+            slots: 1,
+            calls: 1,
+            blocking: false,
+            iterations: 1,
+            elided: &|_, _| false,
+            group: &|_, micro| micro,
+        }
     }
 }
 
 /// One event: an iteration of a step, a group of micro-steps.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Event {
+    call: usize,
     block: usize,
     section: Section,
     iteration: usize,
@@ -49,7 +61,8 @@ pub(crate) fn is_acyclic(plan: &Plan, shape: &Shape) -> bool {
     for (b, block) in plan.blocks.iter().enumerate() {
         let mut previous: Option<Event> = None;
         let mut message_numbers: BTreeMap<(bool, u32, usize), usize> = BTreeMap::new();
-        for section in Section::ALL {
+        let sections = (0..shape.calls).flat_map(|call| Section::ALL.map(|section| (call, section)));
+        for (call, section) in sections {
             let iterations = if section == Section::Body { shape.iterations } else { 1 };
             for iteration in 0..iterations {
                 for (id, step) in plan.steps(&block.section(section)) {
@@ -57,7 +70,7 @@ pub(crate) fn is_acyclic(plan: &Plan, shape: &Shape) -> bool {
                     let each = grouped.clone();
                     grouped.dedup();
                     for &group in &grouped {
-                        let event = Event { block: b, section, iteration, step: id.0, group };
+                        let event = Event { call, block: b, section, iteration, step: id.0, group };
                         events.push(event);
                         edges.extend(previous.map(|previous| (previous, event)));
                         previous = Some(event);
@@ -81,9 +94,12 @@ pub(crate) fn is_acyclic(plan: &Plan, shape: &Shape) -> bool {
                         }
                     }
                     // Waits: the last event of the target, in the same iteration or at the end of an earlier section.
-                    let first = Event { block: b, section, iteration, step: id.0, group: grouped[0] };
+                    let first = Event { call, block: b, section, iteration, step: id.0, group: grouped[0] };
                     for &target in plan.waits(step) {
-                        edges.push((last_of(plan, shape, target, section, iteration), first));
+                        edges.push((
+                            Event { call, ..last_of(plan, shape, target, section, iteration) },
+                            first,
+                        ));
                     }
                 }
             }
@@ -98,6 +114,13 @@ pub(crate) fn is_acyclic(plan: &Plan, shape: &Shape) -> bool {
             if channel.kind == ChannelKind::Slots {
                 edges.extend(received.iter().copied().zip(sent.iter().copied().skip(shape.slots)));
             }
+        }
+    }
+    if shape.blocking {
+        for &one in &events {
+            let rank = plan.blocks[one.block].rank;
+            let later = |next: &&Event| next.call == one.call + 1 && plan.blocks[next.block].rank == rank;
+            edges.extend(events.iter().filter(later).map(|&next| (one, next)));
         }
     }
     acyclic(&events, &edges)
@@ -115,7 +138,7 @@ fn last_of(plan: &Plan, shape: &Shape, target: StepId, section: Section, iterati
         _ => 0,
     };
     let group = (shape.group)(target, plan.steps[target.index()].width - 1);
-    Event { block, section: of, iteration, step: target.0, group }
+    Event { call: 0, block, section: of, iteration, step: target.0, group }
 }
 
 /// Kahn's algorithm.

@@ -1,9 +1,11 @@
 //! Rule V2 against the graph of D spelled out, and the lemmas of plan.md §4 that let one iteration with all messages
 //! speak for every call.
 
+use std::ops::Range;
+
 use proptest::prelude::*;
-use rcc_plan::ids::ChannelId;
-use rcc_plan::plan::{Operand, Plan};
+use rcc_plan::ids::{BlockId, ChannelId, StepId};
+use rcc_plan::plan::{Block, Channel, Operand, Plan, Step};
 use rcc_plan::verify::{Limits, least_slots, verify};
 
 use crate::cases;
@@ -100,7 +102,7 @@ proptest! {
         let slots = least.unwrap_or(1) + more;
         // Both ends must group alike: steps that exchange messages get one number, from which the groups follow.
         let kin = kin(&plan);
-        let group = |step: rcc_plan::ids::StepId, micro: u32| {
+        let group = |step: StepId, micro: u32| {
             let cut = |at: u32| noise(seed, &[u64::from(kin[step.index()]), u64::from(at)]) & 1 == 0;
             (1..=micro).filter(|&at| cut(at)).count() as u32
         };
@@ -109,6 +111,55 @@ proptest! {
         let shape = Shape { slots, iterations: 2, group: &group, ..Shape::default() };
         prop_assert!(is_acyclic(&plan, &shape));
     }
+
+    #[test]
+    fn l5_calls_follow_one_another(plan in random::plan(), slots in 1usize..5, calls in 2usize..4) {
+        let once = acyclic(&plan, slots);
+        for blocking in [false, true] {
+            let shape = Shape { slots, calls, blocking, iterations: 2, ..Shape::default() };
+            prop_assert_eq!(once, is_acyclic(&plan, &shape), "blocking: {}", blocking);
+        }
+    }
+
+    #[test]
+    fn l5_plans_run_side_by_side(one in random::plan(), other in random::plan(), slots in 1usize..5) {
+        let both = acyclic(&one, slots) && acyclic(&other, slots);
+        let together = side_by_side(&one, &other);
+        prop_assert_eq!(both, acyclic(&together, slots));
+        prop_assert_eq!(both, is_acyclic(&together, &Shape { slots, calls: 2, ..Shape::default() }));
+    }
+}
+
+/// The blocks of both plans on the same ranks, on channels of their own.
+fn side_by_side(one: &Plan, other: &Plan) -> Plan {
+    let mut both = one.clone();
+    let (blocks, channels, readers) = (one.blocks.len(), one.channels.len(), one.readers.len());
+    let (steps, operands, waits) = (one.steps.len(), one.operands.len(), one.waits.len());
+    let by = |range: &Range<u32>, by: usize| range.start + by as u32..range.end + by as u32;
+    both.header.ranks = one.header.ranks.max(other.header.ranks);
+    both.blocks.extend(other.blocks.iter().map(|block| Block {
+        prologue: by(&block.prologue, steps),
+        body: by(&block.body, steps),
+        epilogue: by(&block.epilogue, steps),
+        ..block.clone()
+    }));
+    both.channels.extend(other.channels.iter().map(|channel| Channel {
+        writer: BlockId(channel.writer.0 + blocks as u32),
+        readers: by(&channel.readers, readers),
+        kind: channel.kind,
+    }));
+    both.readers.extend(other.readers.iter().map(|block| BlockId(block.0 + blocks as u32)));
+    both.steps.extend(other.steps.iter().map(|step| Step {
+        operands: step.operands + operands as u32,
+        waits: step.waits + waits as u32,
+        ..*step
+    }));
+    both.operands.extend(other.operands.iter().map(|operand| match *operand {
+        Operand::Channel(channel) => Operand::Channel(ChannelId(channel.0 + channels as u32)),
+        place => place,
+    }));
+    both.waits.extend(other.waits.iter().map(|step| StepId(step.0 + steps as u32)));
+    both
 }
 
 /// For each step the least step that it is joined to by messages, directly or not.
