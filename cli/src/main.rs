@@ -34,6 +34,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Parser;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::args::{Cli, Command};
 use crate::failure::Failure;
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
     // To write beyond the limit for files is an error like a full disk; without a handler the signal ends the process
     // and leaves half a file behind. If there can be none, that is as it was.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
+    raise_open_files();
     let mut output = Output::new();
     let done = dispatch(&cli.command, &mut output).and_then(|()| output.flush());
     let Err(failure) = done else { return ExitCode::SUCCESS };
@@ -61,6 +63,13 @@ fn main() -> ExitCode {
         output.note(&message);
     }
     ExitCode::from(failure.status())
+}
+
+/// Every rank of a run takes a few open files of the launcher; the usual soft limit, 1,024, is reached at some 340
+/// ranks, while the hard one is far away. If it cannot be raised, it stays, and a run that needs more says so.
+fn raise_open_files() {
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
 fn dispatch(command: &Command, output: &mut Output) -> Result<(), Failure> {

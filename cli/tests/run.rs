@@ -11,7 +11,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{RING, command, file, folder, rcc};
+use common::{RING, command, file, finish, folder, rcc};
 use serde_json::Value;
 
 const FIELDS: [&str; 12] = [
@@ -230,6 +230,18 @@ fn algorithms_that_do_not_fit_are_left_out_of_a_bench_and_named() {
 fn more_memory_than_there_is() {
     rcc(&["run", "std::allreduce::ring", "--bytes", "64T"]).ends(3).says("memory");
     rcc(&["run", "std::allreduce::ring", "--count", "18446744073709551615"]).ends(2).says("addressed");
+}
+
+#[test]
+fn more_ranks_than_the_soft_limit_of_open_files() {
+    let limited = |limit: &str| {
+        let mut run = Command::new("sh");
+        run.args(["-c", &format!("ulimit {limit} 40; exec \"$0\" \"$@\""), env!("CARGO_BIN_EXE_rcc")]);
+        run.args(["run", "std::allreduce::ring", "-n", "16", "--bytes", "1K", "--iterations", "1"]);
+        finish(run)
+    };
+    limited("-S -n").ends(0);
+    limited("-n").ends(3).says("Too many open files").says("ulimit -n");
 }
 
 /// A run that takes long, with its rank processes.

@@ -34,10 +34,16 @@ pub(super) fn spawn(
     segment: BorrowedFd<'_>,
     plan: BorrowedFd<'_>,
 ) -> Result<Started, Error> {
-    let failed = |what: &str, why: &dyn std::fmt::Display| {
-        Error::new(Kind::Resource, format!("cannot {what} for rank {rank}: {why}"))
+    let failed = |what: &str, why: std::io::Error| {
+        let error = Error::new(Kind::Resource, format!("cannot {what} for rank {rank}: {why}"));
+        match why.raw_os_error() {
+            Some(libc::EMFILE) => {
+                error.help("raise `ulimit -n` (a rank takes a few open files here), or run fewer ranks")
+            }
+            _ => error,
+        }
     };
-    let (socket, other) = UnixStream::pair().map_err(|e| failed("make a socket", &e))?;
+    let (socket, other) = UnixStream::pair().map_err(|e| failed("make a socket", e))?;
     let passed = [other.as_raw_fd(), segment.as_raw_fd(), plan.as_raw_fd()];
     let parent = std::process::id();
     let mut spec = String::new();
@@ -75,13 +81,13 @@ pub(super) fn spawn(
     };
     // SAFETY: the closure makes system calls only.
     unsafe { command.pre_exec(before_exec) };
-    let mut child = command.spawn().map_err(|e| failed("start a process", &e))?;
+    let mut child = command.spawn().map_err(|e| failed("start a process", e))?;
     let opened = Pid::from_raw(child.id() as i32)
         .ok_or(rustix::io::Errno::SRCH)
         .and_then(|pid| pidfd_open(pid, PidfdFlags::empty()))
-        .map_err(|e| failed("watch the process", &e))
+        .map_err(|e| failed("watch the process", e.into()))
         .and_then(|pidfd| {
-            socket.set_nonblocking(true).map_err(|e| failed("set up the socket", &e))?;
+            socket.set_nonblocking(true).map_err(|e| failed("set up the socket", e))?;
             Ok(pidfd)
         });
     match opened {
