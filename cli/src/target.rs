@@ -214,6 +214,8 @@ pub(crate) fn nearest<'a>(given: &str, known: &[&'a str]) -> Option<&'a str> {
         let whole = strsim::osa_distance(name, given);
         whole.min(strsim::osa_distance(tail(name), given_tail) + 1)
     };
-    let near = known.iter().copied().min_by_key(|name| distance(name))?;
+    // Many have the same last name: of those, the one that is nearest as a whole.
+    let near =
+        known.iter().copied().min_by_key(|name| (distance(name), strsim::osa_distance(name, given)))?;
     (distance(near) * 3 <= given.len().max(3)).then_some(near)
 }

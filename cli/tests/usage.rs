@@ -53,6 +53,8 @@ fn values_that_make_no_sense() {
         (vec!["bench", &ring, "-f", "1"], "2.."),
         (vec!["explain", "coll::promis"], "did you mean `coll::promise`?"),
         (vec!["run", "std::allreduce::rong"], "did you mean `std::allreduce::ring`?"),
+        (vec!["run", "std::allreduse::ring"], "did you mean `std::allreduce::ring`?"),
+        (vec!["run", "std::reducescater::ring"], "did you mean `std::reducescatter::ring`?"),
         (vec!["run", "std::allreduce"], "name one of them"),
         (vec!["show", &ring], "not a plan"),
     ] {
