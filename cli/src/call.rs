@@ -278,7 +278,8 @@ fn one(
     let shape = worlds::one_shape(algorithm, asked)?;
     let request = worlds::one_root(&loaded.program, id, &shape, &worlds::given(algorithm, params)?)?;
     let busy = output.busy("compiling");
-    let compiled = pipeline::compile(loaded, &request, limits, &mut |_| {});
+    let compiled =
+        pipeline::compile(loaded, &request, &compiler::options::Options::default(), limits, &mut |_| {});
     drop(busy);
     match compiled {
         Ok(compiled) => Ok(Runnable::new(compiled.plan)),
@@ -309,7 +310,8 @@ fn all(
             }
         };
         let request = worlds::one_root(&loaded.program, id, &shape, &worlds::given(algorithm, params)?)?;
-        match pipeline::compile(loaded, &request, limits, &mut |_| {}) {
+        match pipeline::compile(loaded, &request, &compiler::options::Options::default(), limits, &mut |_| {})
+        {
             Ok(compiled) => plans.push(Rc::new(Runnable::new(compiled.plan))),
             Err(PipelineFailure::Excluded { why, .. }) => {
                 output.note(&format!("skipped: {}: {why}", algorithm.name));

@@ -62,7 +62,10 @@ pub(crate) fn run(args: &args::Compile, output: &mut Output) -> Result<(), Failu
         }
     }
     let busy = output.busy("compiling");
-    let compiled = pipeline::compile(&loaded, &request, &limits, &mut |stage| stages.begin(stage.name()));
+    let compiled =
+        pipeline::compile(&loaded, &request, &compiler::options::Options::default(), &limits, &mut |stage| {
+            stages.begin(stage.name())
+        });
     stages.end();
     drop(busy);
     let compiled = compiled.map_err(|failure| explain(failure, &loaded, output))?;

@@ -63,7 +63,13 @@ fn plan(args: &args::Explain, output: &mut Output) -> Result<VerifiedPlan, Failu
     let shape = worlds::one_shape(algorithm, args.ranks.as_deref().unwrap_or(&default))?;
     let given = worlds::given(algorithm, &args.choice.params)?;
     let request = worlds::one_root(&loaded.program, id, &shape, &given)?;
-    let compiled = compiler::pipeline::compile(&loaded, &request, &limits, &mut |_| {});
+    let compiled = compiler::pipeline::compile(
+        &loaded,
+        &request,
+        &compiler::options::Options::default(),
+        &limits,
+        &mut |_| {},
+    );
     match compiled {
         Ok(compiled) => Ok(compiled.plan),
         Err(failure) => Err(crate::compile::explain(failure, &loaded, output)),

@@ -9,6 +9,7 @@ pub mod elaborate;
 pub mod graph;
 pub mod limits;
 pub mod lower;
+pub mod options;
 pub mod pipeline;
 pub mod source;
 pub mod trace;

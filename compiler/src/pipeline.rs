@@ -14,6 +14,7 @@ use crate::elaborate::{self, Request};
 use crate::graph::{self, ChunkGraph, Form, Proof};
 use crate::limits::Limits;
 use crate::lower;
+use crate::options::Options;
 use crate::source::Sources;
 use crate::trace::{MoveId, Trace};
 use crate::validate;
@@ -195,6 +196,7 @@ pub fn prove(
 pub fn compile(
     loaded: &Loaded,
     request: &Request,
+    options: &Options,
     limits: &Limits,
     at_stage: &mut dyn FnMut(Stage),
 ) -> Result<Compiled, Failure> {
@@ -209,7 +211,7 @@ pub fn compile(
         let fault = graph::Fault { form: Form::Disjoint, kind, others: 0 };
         return Err(Failure::Wrong(graph_diagnostics(&[fault], &proved.trace, loaded, request, limits)));
     }
-    let plan = lower::lower(&proved.trace, &proved.graph, &loaded.sources);
+    let plan = lower::lower(&proved.trace, &proved.graph, options, &loaded.sources);
 
     at_stage(Stage::Verify);
     let plan = plan::verify::verify(plan, &limits.of_plan())

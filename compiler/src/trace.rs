@@ -124,6 +124,8 @@ pub struct Move {
     pub source_count: u32,
     /// How many cells, at least 1.
     pub width: u32,
+    /// Which of several channels between the same two ranks it takes, where a schedule says so.
+    pub lane: u16,
     /// 0, or the number of the `step` block it belongs to.
     pub step: u32,
     /// Where it comes from.

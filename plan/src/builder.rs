@@ -32,6 +32,7 @@ use crate::plan::{
     Block, Buffer, Channel, ChannelKind, Forms, Header, Operand, Overlap, Plan, Presence, ProofStatus, Role,
     Section, SourceSpan, SpanTable, Step, Witness,
 };
+use crate::schedule::Schedule;
 
 /// A block of a [`PlanBuilder`], by the order made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -140,6 +141,7 @@ impl PlanBuilder {
             serves_post: false,
             scratch_cells: Vec::new(),
             k_min: 1,
+            schedule: Schedule::default(),
             proof: ProofStatus::AllRanks,
         };
         let span = SourceSpan { file: 0, line: 1, column: 1, text: algorithm.to_string(), parent: None };

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::collective::Promise;
 use crate::ids::{BlockId, BufferId, ChannelId, RankId, SpanId, StepId};
+use crate::schedule::Schedule;
 
 /// A schedule of one collective for one world shape: one program per virtual rank.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,6 +70,8 @@ pub struct Header {
     pub scratch_cells: Vec<u32>,
     /// The least number of slots per channel for which the plan is free of deadlock (condition D).
     pub k_min: u32,
+    /// How it asks to be run.
+    pub schedule: Schedule,
     /// What has been proved of it; never trusted on load (`verify` finds out anew).
     pub proof: ProofStatus,
 }

@@ -185,7 +185,15 @@ fn no_standard_algorithm_does_with_less_than_the_least() {
         };
         for shape in shapes {
             let request = worlds::one_root(&loaded.program, id, &shape, &Params::new()).unwrap();
-            let Ok(compiled) = pipeline::compile(&loaded, &request, &limits, &mut |_| {}) else { continue };
+            let Ok(compiled) = pipeline::compile(
+                &loaded,
+                &request,
+                &compiler::options::Options::default(),
+                &limits,
+                &mut |_| {},
+            ) else {
+                continue;
+            };
             let plan = compiled.plan.plan();
             let cost = cost(plan, count, Dtype::F32).unwrap();
             let bound = bound(&plan.promise, plan.header.ranks);

@@ -171,8 +171,16 @@ impl<'p> Walker<'_, 'p> {
     ) -> Res<()> {
         let to_place = place(to.buffer, rank, to.cell);
         let origin = OriginId(mv.site);
-        let new =
-            trace::Move { kind, to: to_place, first_source, source_count: 1, width: to.len, step, origin };
+        let new = trace::Move {
+            kind,
+            to: to_place,
+            first_source,
+            source_count: 1,
+            width: to.len,
+            lane: 0,
+            step,
+            origin,
+        };
         self.push(new, mv.span)
     }
 

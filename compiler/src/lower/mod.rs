@@ -20,13 +20,15 @@ mod step_block;
 
 use plan::ids::{BlockId, RankId};
 use plan::plan::{Block, Header, Plan, ProofStatus};
+use plan::schedule::Schedule;
 
 use crate::graph::ChunkGraph;
+use crate::options::Options;
 use crate::source::Sources;
 use crate::trace::Trace;
 
 /// Lowers a proved trace. `graph` must be that of the form with the most overlaps that the algorithm claims.
-pub fn lower(trace: &Trace, graph: &ChunkGraph, sources: &Sources) -> Plan {
+pub fn lower(trace: &Trace, graph: &ChunkGraph, _options: &Options, sources: &Sources) -> Plan {
     let memory = buffers::assign(trace);
     let spans = spans::intern(trace, sources);
     let finished = buffers::finished_values(trace, graph);
@@ -56,6 +58,7 @@ pub fn lower(trace: &Trace, graph: &ChunkGraph, sources: &Sources) -> Plan {
             serves_post: finished.serves_post,
             scratch_cells: program.scratch_cells,
             k_min: 1,
+            schedule: Schedule::default(),
             proof: ProofStatus::AllRanks,
         },
         promise: memory.promise,

@@ -35,7 +35,7 @@ fn plan_of(trace: &mut Trace) -> Option<Plan> {
     };
     let mut sources = Sources::default();
     sources.add("random.coll", "\n".repeat(64));
-    let plan = lower(trace, &graph, &sources);
+    let plan = lower(trace, &graph, &rcc_compiler::options::Options::default(), &sources);
     let verified = match verify(plan, &Limits::default()) {
         Ok(verified) => verified,
         // A value that no one is promised may differ in place; ranks that call in different forms must not meet it.

@@ -83,6 +83,7 @@ impl Builder {
             first_source: self.trace.sources.len() as u32,
             source_count: sources.len() as u32,
             width,
+            lane: 0,
             step: self.step,
             origin,
         });

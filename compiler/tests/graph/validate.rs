@@ -27,7 +27,7 @@ fn lowered(trace: &Trace) -> (ChunkGraph, Plan) {
     let form = if trace.inplace.is_empty() { Form::Disjoint } else { Form::Same };
     let graph = build(trace, form).unwrap();
     promise(trace, &graph).unwrap();
-    let plan = lower(trace, &graph, &sources);
+    let plan = lower(trace, &graph, &rcc_compiler::options::Options::default(), &sources);
     (graph, plan)
 }
 

@@ -81,6 +81,7 @@ fn random_plan(c: &mut Choices) -> Plan {
                 vec![number(c); ranks.min(9) as usize]
             },
             k_min: number(c),
+            schedule: rcc_plan::schedule::Schedule::default(),
             proof: ProofStatus::None,
         },
         buffers: list(c, 4, |c| Buffer {

@@ -78,7 +78,13 @@ pub(super) fn right(program: &Program) -> Result<Right, Failure> {
     let mut turn = 0;
     for request in &requests {
         let at = program.show(request);
-        let compiled = match pipeline::compile(&program.loaded, request, &program.limits, &mut |_| {}) {
+        let compiled = match pipeline::compile(
+            &program.loaded,
+            request,
+            &compiler::options::Options::default(),
+            &program.limits,
+            &mut |_| {},
+        ) {
             Ok(compiled) => compiled,
             Err(pipeline::Failure::Excluded { diagnostic, .. }) => {
                 if !program.header.shapes.is_empty() {

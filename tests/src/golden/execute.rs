@@ -195,7 +195,14 @@ mod tests {
         let algorithm = loaded.program.find("std::alltoall::direct").expect("a standard algorithm");
         let request = compiler::elaborate::Request { algorithm, shape: vec![3], params: Default::default() };
         let limits = compiler::limits::Limits::default();
-        let compiled = compiler::pipeline::compile(&loaded, &request, &limits, &mut |_| {}).expect("right");
+        let compiled = compiler::pipeline::compile(
+            &loaded,
+            &request,
+            &compiler::options::Options::default(),
+            &limits,
+            &mut |_| {},
+        )
+        .expect("right");
         let plan = compiled.plan.plan();
         let call = Call::new(7, Dtype::F16, Op::Sum);
         let layout = Layout::new(plan, 7, Dtype::F16, 64).expect("small");

@@ -96,7 +96,13 @@ fn refusal(program: &Program) -> Result<Refused, Failure> {
     let mut excluded = None;
     let mut proved = 0;
     for request in program.requests(shapes)? {
-        match pipeline::compile(&program.loaded, &request, &program.limits, &mut |_| {}) {
+        match pipeline::compile(
+            &program.loaded,
+            &request,
+            &compiler::options::Options::default(),
+            &program.limits,
+            &mut |_| {},
+        ) {
             Ok(_) => proved += 1,
             Err(pipeline::Failure::Excluded { diagnostic, .. }) => {
                 excluded = excluded.or(Some((*diagnostic, request)));

@@ -1,0 +1,26 @@
+//! What a compilation may choose, beside the program itself.
+//!
+//! In: the command line, an embedding program. Out: read by `schedule`. None of it can change a result: only how the
+//! same moves are laid out in steps, blocks and channels.
+
+/// How a program is to be scheduled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// Slots per channel that the plan may count on, at least 1: it is made free of deadlock with so many, and
+    /// `k_min` is at most that.
+    pub slots: u32,
+    /// The most blocks per rank, at least 1.
+    pub blocks: u32,
+    /// The most sources, and the most destinations, of a step that fusion makes.
+    pub operands: u32,
+    /// Whether steps are fused. Without, every transfer is a send and a receive through memory.
+    pub fuse: bool,
+    /// Bytes of one block times its number of blocks, by which a schedule's `when` chooses; none: the clauses outside.
+    pub bytes: Option<u64>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { slots: 2, blocks: 8, operands: 64, fuse: true, bytes: None }
+    }
+}
