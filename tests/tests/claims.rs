@@ -118,7 +118,13 @@ fn check(loaded: &Loaded, claim: &Claim) {
                 params.insert("pieces".to_string(), 4);
             }
             let request = Request { algorithm: id, shape: shape.clone(), params };
-            let compiled = match compile(loaded, &request, &Limits::default(), &mut |_| {}) {
+            let compiled = match compile(
+                loaded,
+                &request,
+                &compiler::options::Options::default(),
+                &Limits::default(),
+                &mut |_| {},
+            ) {
                 Ok(compiled) => compiled,
                 Err(Failure::Excluded { why, .. }) => {
                     assert!(!claimed, "{name} excludes {shape:?}: {why}");

@@ -39,7 +39,7 @@ fn lowered() -> Vec<(String, Plan)> {
             let open = open_ranks(&loaded.program, algorithm, &Params::default());
             let params: Params = open.into_iter().map(|name| (name, 1)).collect();
             let request = Request { algorithm, shape: shape.clone(), params };
-            match compile(&loaded, &request, &limits, &mut |_| {}) {
+            match compile(&loaded, &request, &compiler::options::Options::default(), &limits, &mut |_| {}) {
                 Ok(compiled) => {
                     let plan = compiled.plan.into_plan();
                     let events: u32 = plan.steps.iter().map(|step| step.width).sum();
