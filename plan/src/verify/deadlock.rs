@@ -70,32 +70,51 @@ impl Fault {
 #[derive(Debug)]
 pub(super) struct Order(pub(super) Vec<StepId>);
 
-/// V2.
+/// V2: that `header.k_min` is right.
 pub(super) fn check(plan: &Plan, links: &Links) -> Result<Order, Vec<Violation>> {
     let stated = plan.header.k_min;
-    let mut order = Vec::with_capacity(plan.steps.len());
-    let stuck = match run(plan, links, stated, Some(&mut order)) {
-        Ok(()) if stated == 1 => return Ok(Order(order)),
-        Ok(()) => match run(plan, links, stated - 1, None) {
-            Err(_) => return Ok(Order(order)),
-            Ok(()) => None,
+    let stuck = match order(plan, links, stated) {
+        Ok(order) if stated == 1 => return Ok(order),
+        Ok(order) => match run(plan, links, stated - 1, None) {
+            Err(_) => return Ok(order),
+            Ok(()) => Circle::new(),
         },
-        Err(stuck) => Some(stuck),
+        Err(stuck) => stuck,
     };
-    let mut report = Report::default();
-    match least(plan, links) {
-        Err(stuck) => {
-            let fault = Fault::Deadlock { circle: stuck.iter().map(|&(_, lack)| lack).collect() };
-            report.add(|| (super::Fault::Deadlock(fault), sites(plan, &stuck)));
-        }
+    Err(not_least(plan, links, stuck))
+}
+
+/// V2 where `header.k_min` only says how many slots are enough: the order, and how many are needed.
+pub(super) fn check_enough(plan: &Plan, links: &Links) -> Result<(Order, u32), Vec<Violation>> {
+    let stated = plan.header.k_min;
+    let order = order(plan, links, stated).map_err(|stuck| not_least(plan, links, stuck))?;
+    // One less first: it mostly fails, and early.
+    let needed = match stated {
+        1 => 1,
+        _ if run(plan, links, stated - 1, None).is_err() => stated,
+        _ => least_within(plan, links, stated - 1),
+    };
+    Ok((order, needed))
+}
+
+/// An execution with so many slots.
+fn order(plan: &Plan, links: &Links, slots: u32) -> Result<Order, Circle> {
+    let mut order = Vec::with_capacity(plan.steps.len());
+    run(plan, links, slots, Some(&mut order)).map(|()| Order(order))
+}
+
+/// What is wrong with a `header.k_min` that is not the least number; with `stuck`, if it is too small.
+fn not_least(plan: &Plan, links: &Links, stuck: Circle) -> Vec<Violation> {
+    let stated = plan.header.k_min;
+    let (fault, stuck) = match least(plan, links) {
+        Err(stuck) => (Fault::Deadlock { circle: stuck.iter().map(|&(_, lack)| lack).collect() }, stuck),
         Ok(needed) => {
-            let stuck = stuck.unwrap_or_default();
             let circle = stuck.iter().map(|&(_, lack)| lack).collect();
-            let fault = Fault::SlotCount { stated, needed, circle };
-            report.add(|| (super::Fault::Deadlock(fault), sites(plan, &stuck)));
+            (Fault::SlotCount { stated, needed, circle }, stuck)
         }
-    }
-    report.verdict().map(|()| Order(order))
+    };
+    let sites = sites(plan, &stuck);
+    vec![Violation { fault: super::Fault::Deadlock(fault), sites }]
 }
 
 /// The least number of slots per channel with which the plan cannot get stuck, if there is one.
@@ -112,13 +131,18 @@ pub(super) fn least_slots(plan: &Plan, links: &Links) -> Result<u32, Vec<Violati
 /// Steps that wait for each other in a circle: each for the next, the last for the first.
 type Circle = Vec<(StepId, Lack)>;
 
-/// Binary search: more slots never hurt (L2).
+/// The least number of slots, or the circle in which any number is stuck.
 fn least(plan: &Plan, links: &Links) -> Result<u32, Circle> {
     run(plan, links, u32::MAX, None)?;
     // More slots than messages change nothing.
     let messages =
         |c: usize| links.senders(ChannelId::new(c)).iter().map(|s| plan.steps[s.index()].width).sum();
-    let (mut low, mut high) = (1, (0..plan.channels.len()).map(messages).max().unwrap_or(0).max(1));
+    Ok(least_within(plan, links, (0..plan.channels.len()).map(messages).max().unwrap_or(0).max(1)))
+}
+
+/// The least number of slots, where `high` are enough. Binary search: more slots never hurt (L2).
+fn least_within(plan: &Plan, links: &Links, mut high: u32) -> u32 {
+    let mut low = 1;
     // Doubling first: the answer is small as a rule, and a run costs the same for any k.
     let mut stride = 1;
     while low + stride - 1 < high {
@@ -135,7 +159,7 @@ fn least(plan: &Plan, links: &Links) -> Result<u32, Circle> {
             Err(_) => low = middle + 1,
         }
     }
-    Ok(low)
+    low
 }
 
 const NOBODY: u32 = u32::MAX;

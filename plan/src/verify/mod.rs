@@ -50,6 +50,7 @@ pub use target::Fault as TargetFault;
 pub use violation::{ChannelName, Fault, Line, Site, Violation};
 
 use self::clocks::Clocks;
+use self::deadlock::Order;
 use self::links::Links;
 use self::places::Places;
 use crate::plan::{Plan, ProofStatus};
@@ -118,17 +119,42 @@ impl std::ops::Deref for VerifiedPlan {
 }
 
 /// Checks every rule. On success `header.proof` says `AllRanks`, whatever it said before.
-pub fn verify(mut plan: Plan, limits: &Limits) -> Result<VerifiedPlan, Vec<Violation>> {
-    ids::check(&plan, limits)?;
-    target::check(&plan, &limits.target)?;
-    let links = Links::new(&plan);
-    channels::check(&plan, &links)?;
+pub fn verify(plan: Plan, limits: &Limits) -> Result<VerifiedPlan, Vec<Violation>> {
+    let links = sound(&plan, limits)?;
     let order = deadlock::check(&plan, &links)?;
-    let clocks = Clocks::new(&plan, &links, &order);
-    let fences = lifetime::check(&plan, &links, &clocks)?;
+    of_values(plan, &links, &order, limits)
+}
+
+/// As [`verify`], for a plan just made, whose `header.k_min` only says that so many slots are enough: it is set to
+/// how many are needed.
+pub fn verify_fresh(mut plan: Plan, limits: &Limits) -> Result<VerifiedPlan, Vec<Violation>> {
+    let links = sound(&plan, limits)?;
+    let (order, needed) = deadlock::check_enough(&plan, &links)?;
+    plan.header.k_min = needed;
+    of_values(plan, &links, &order, limits)
+}
+
+/// V0, V7, V1.
+fn sound(plan: &Plan, limits: &Limits) -> Result<Links, Vec<Violation>> {
+    ids::check(plan, limits)?;
+    target::check(plan, &limits.target)?;
+    let links = Links::new(plan);
+    channels::check(plan, &links)?;
+    Ok(links)
+}
+
+/// V5, V3, V4.
+fn of_values(
+    mut plan: Plan,
+    links: &Links,
+    order: &Order,
+    limits: &Limits,
+) -> Result<VerifiedPlan, Vec<Violation>> {
+    let clocks = Clocks::new(&plan, links, order);
+    let fences = lifetime::check(&plan, links, &clocks)?;
     let places = Places::new(&plan);
-    races::check(&plan, &order, &clocks, &fences, &places)?;
-    let symbolic = symbolic::check(&plan, &links, &order, places, limits)?;
+    races::check(&plan, order, &clocks, &fences, &places)?;
+    let symbolic = symbolic::check(&plan, links, order, places, limits)?;
     plan.header.proof = ProofStatus::AllRanks;
     Ok(VerifiedPlan { plan, symbolic })
 }

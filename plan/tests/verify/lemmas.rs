@@ -6,7 +6,7 @@ use std::ops::Range;
 use proptest::prelude::*;
 use rcc_plan::ids::{BlockId, ChannelId, StepId};
 use rcc_plan::plan::{Block, Channel, Operand, Plan, Step};
-use rcc_plan::verify::{Limits, least_slots, verify};
+use rcc_plan::verify::{Limits, VerifiedPlan, Violation, least_slots, verify, verify_fresh};
 
 use crate::cases;
 use crate::events::{ENDLESS, Shape, is_acyclic};
@@ -66,6 +66,23 @@ proptest! {
             Some(least) if least != stated as usize => prop_assert_eq!(codes, vec!["plan::v2_slot_count"]),
             Some(_) => prop_assert!(codes.iter().all(|code| code > &"plan::v3"), "{:?}", codes),
         }
+    }
+
+    #[test]
+    fn a_fresh_plan_is_given_the_least(mut plan in random::plan(), stated in 1u32..6) {
+        plan.header.k_min = stated;
+        // Which of several violations is found first depends on the order, and that on the slots.
+        let verdict = |plan: Result<VerifiedPlan, Vec<Violation>>| match plan {
+            Ok(plan) => Ok(plan.into_plan()),
+            Err(violations) => Err(violations[0].code()),
+        };
+        let fresh = verdict(verify_fresh(plan.clone(), &Limits::default()));
+        if let Some(least) = least_by_the_book(&plan)
+            && least <= stated as usize
+        {
+            plan.header.k_min = least as u32;
+        }
+        prop_assert_eq!(fresh, verdict(verify(plan, &Limits::default())));
     }
 
     #[test]
