@@ -4,8 +4,10 @@
 //! `check`. Names are strings here; `check` resolves them. `eq_modulo_spans` compares two trees by what they say.
 
 mod expression;
+mod schedule;
 
 pub use expression::{BinaryOp, Expr, ExprKind, UnaryOp};
+pub use schedule::{ClauseKind, LabelBlock, Number, Schedule, ScheduleClause, Size, When};
 
 use crate::span::Span;
 
@@ -59,6 +61,8 @@ pub enum Item {
     Algorithm(Algorithm),
     /// `fn NAME(a, b) = expression`
     Fn(Fn),
+    /// `schedule for NAME { … }`
+    Schedule(Schedule),
 }
 
 /// `collective NAME(params) on ranks[n] { buffers, inplace forms, ensures }`.
@@ -253,6 +257,19 @@ pub enum Stmt {
     Move(Move),
     /// `run NAME on … with …`
     Run(Run),
+    /// `'NAME: ` before one of the five above.
+    Labelled(Labelled),
+}
+
+/// `'gather: for …`: what a schedule can address.
+#[derive(Debug, Clone)]
+pub struct Labelled {
+    /// The label, without its quote; the span has it.
+    pub label: Ident,
+    /// A `for`, `if`, `step`, move or `run`.
+    pub body: Box<Stmt>,
+    /// All of it.
+    pub span: Span,
 }
 
 /// `chunks k`.
@@ -541,6 +558,7 @@ impl Item {
             Item::Collective(collective) => collective.span,
             Item::Algorithm(algorithm) => algorithm.span,
             Item::Fn(function) => function.span,
+            Item::Schedule(schedule) => schedule.span,
         }
     }
 }
@@ -559,6 +577,7 @@ impl Stmt {
             Stmt::Step(step) => step.span,
             Stmt::Move(movement) => movement.span,
             Stmt::Run(run) => run.span,
+            Stmt::Labelled(labelled) => labelled.span,
         }
     }
 }

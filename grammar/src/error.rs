@@ -44,8 +44,6 @@ pub mod code {
     pub const MISSING_RANK: &str = "coll::missing_rank";
     /// Brackets, blocks or operators nested beyond the limit.
     pub const NESTING_TOO_DEEP: &str = "coll::nesting_too_deep";
-    /// `schedule for …` and labels.
-    pub const SCHEDULE_UNSUPPORTED: &str = "coll::schedule_unsupported";
     /// `in input[n] ragged`.
     pub const RAGGED_UNSUPPORTED: &str = "coll::ragged_unsupported";
     /// Bytes that are not UTF-8.
@@ -56,7 +54,7 @@ pub mod code {
     pub const TOO_MANY_ERRORS: &str = "coll::too_many_errors";
 
     /// All of them.
-    pub const ALL: [&str; 16] = [
+    pub const ALL: [&str; 15] = [
         SYNTAX,
         UNEXPECTED_CHARACTER,
         INTEGER_TOO_LARGE,
@@ -68,7 +66,6 @@ pub mod code {
         RESERVED_WORD,
         MISSING_RANK,
         NESTING_TOO_DEEP,
-        SCHEDULE_UNSUPPORTED,
         RAGGED_UNSUPPORTED,
         NOT_UTF8,
         SOURCE_TOO_LARGE,

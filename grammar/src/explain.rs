@@ -7,6 +7,7 @@
 mod declaration;
 mod foreign;
 mod operator;
+mod schedule;
 mod site;
 mod statement;
 
@@ -20,11 +21,13 @@ use site::{Head, Site};
 pub(crate) fn unexpected(input: Input<'_>, at: usize, expected: &[String]) -> SyntaxError {
     let site = Site { input, at, expected };
     None.or_else(|| foreign::sign(&site))
+        .or_else(|| schedule::schedule(&site))
         .or_else(|| foreign::later(&site))
         .or_else(|| operator::operator(&site))
         .or_else(|| foreign::reserved(&site))
         .or_else(|| match input.tokens[0].kind {
             Kind::Collective => declaration::collective(&site),
+            Kind::Schedule => None,
             Kind::Algorithm => declaration::algorithm(&site).or_else(|| statement::statement(&site)),
             _ => declaration::function(&site),
         })
@@ -85,6 +88,10 @@ fn example(head: Head) -> &'static str {
         Head::Run => "for example `run ring on (i, *) with data = data[i]`",
         Head::Ensures => "for example `ensures for r in 0..n: data @ r == data @ root`",
         Head::Buffer => "for example `in input[n]`",
+        Head::Label => "for example `'gather: for c in 0..n { … }`",
+        Head::Schedule => {
+            "for example `channels 4`, `pipeline 512 KiB` or `when size < 64 KiB { protocol ll }`"
+        }
         Head::Move => "for example `data[c] @ (r + 1) % n = data[c] @ r`",
     }
 }

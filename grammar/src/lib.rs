@@ -23,7 +23,7 @@ use error::SyntaxError;
 use items::Cut;
 use parse::Input;
 use span::FileId;
-use token::{Kind, Token};
+use token::Token;
 
 pub use same::eq_modulo_spans;
 
@@ -117,9 +117,6 @@ fn declaration(
     let input = Input { file, text, tokens };
     if !cut.declares {
         return Err(Box::new(explain::between(input)));
-    }
-    if tokens[0].kind == Kind::Schedule {
-        return Err(Box::new(refuse::schedule(input)));
     }
     let nesting = limits.nesting.min(ParseLimits::MOST_NESTING);
     if let Some(at) = nesting::too_deep(tokens, nesting) {

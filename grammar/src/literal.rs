@@ -30,6 +30,11 @@ fn stuck_letters(span: Span, digits: &str, letters: &str) -> SyntaxError {
         if letters.starts_with('_') && letters.bytes().all(|b| b == b'_' || b.is_ascii_digit()) {
             let plain: String = format!("{digits}{letters}").replace('_', "");
             ("digits are not grouped".to_owned(), format!("write the digits together: `{plain}`"))
+        } else if is_unit(letters) {
+            (
+                "a size has a blank before its unit".to_owned(),
+                format!("write the unit apart: `pipeline {digits} {}`", unit(letters)),
+            )
         } else if digits == "0" && letters.starts_with(['x', 'X', 'b', 'B', 'o', 'O']) {
             (
                 "integers are written in decimal".to_owned(),
@@ -43,6 +48,23 @@ fn stuck_letters(span: Span, digits: &str, letters: &str) -> SyntaxError {
         };
     let title = "malformed integer".to_owned();
     SyntaxError { code: code::SYNTAX, title, span, label, help: Some(help), related: None }
+}
+
+/// `KiB`, and what others write for it.
+fn is_unit(letters: &str) -> bool {
+    let lower = letters.to_ascii_lowercase();
+    ["kib", "mib", "gib", "kb", "mb", "gb"].contains(&lower.as_str())
+        || ["B", "K", "M", "G"].contains(&letters)
+}
+
+/// The unit that `letters` mean.
+fn unit(letters: &str) -> &'static str {
+    match letters.as_bytes().first().map(u8::to_ascii_lowercase) {
+        Some(b'k') => "KiB",
+        Some(b'm') => "MiB",
+        Some(b'g') => "GiB",
+        _ => "B",
+    }
 }
 
 /// What stands between the quotes, escapes resolved.

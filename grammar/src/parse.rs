@@ -34,6 +34,8 @@ pub(crate) enum Tok<'text> {
     Word(Kind),
     /// A name.
     Name(&'text str),
+    /// A label, its quote included.
+    Label(&'text str),
     /// A number that fits.
     Int(i64),
     /// A string, without its quotes and escapes.
@@ -83,6 +85,7 @@ fn tok(file: FileId, text: &str, token: Token) -> Result<(u32, Tok<'_>, u32), Bo
     let slice = &text[token.start as usize..token.end as usize];
     let tok = match token.kind {
         Kind::Name => Tok::Name(slice),
+        Kind::Label => Tok::Label(slice),
         Kind::Number => Tok::Int(literal::integer(file, token, slice)?),
         Kind::Text => Tok::Text(literal::text(file, token, slice)?),
         Kind::Unknown => return Err(Box::new(literal::unknown(file, token, slice))),

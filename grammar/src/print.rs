@@ -8,9 +8,11 @@
 mod comments;
 mod doc;
 mod expression;
+mod schedule;
 mod statement;
 
-use crate::ast::{self, Comment, Ensures, Stmt};
+use crate::ast::{self, ClauseKind, Comment, Ensures, Stmt};
+use crate::span::Span;
 use comments::{Comments, text};
 use doc::{Doc, INDENT, WIDTH};
 
@@ -48,15 +50,20 @@ enum Piece<'a> {
     Buffer(&'a ast::BufferDecl),
     Inplace(&'a ast::Inplace),
     Ensures(&'a Ensures),
+    Clause(&'a ast::ScheduleClause),
+    /// `channel EXPR` of a label.
+    Channel(&'a ast::Expr, Span),
 }
 
 impl Piece<'_> {
-    fn span(&self) -> crate::span::Span {
+    fn span(&self) -> Span {
         match self {
             Piece::Stmt(stmt) => stmt.span(),
             Piece::Buffer(buffer) => buffer.span,
             Piece::Inplace(form) => form.span,
             Piece::Ensures(promise) => promise.span,
+            Piece::Clause(clause) => clause.span,
+            Piece::Channel(_, span) => *span,
         }
     }
 }
@@ -69,6 +76,7 @@ impl<'a> Printer<'a> {
             ast::Item::Collective(collective) => &collective.docs,
             ast::Item::Algorithm(algorithm) => &algorithm.docs,
             ast::Item::Fn(function) => &function.docs,
+            ast::Item::Schedule(schedule) => &schedule.docs,
         };
         let function = matches!(item, ast::Item::Fn(_));
         let force = !printed && (after == After::Block || (after == After::Function && !function));
@@ -133,16 +141,16 @@ impl<'a> Printer<'a> {
                 ]);
                 (header, function.span.end)
             }
+            ast::Item::Schedule(schedule) => {
+                let header =
+                    Doc::group(vec![Doc::Word("schedule for "), expression::path(&schedule.algorithm)]);
+                (header, schedule.algorithm.span.end)
+            }
         }
     }
 
     /// A collective or algorithm that holds one thing and was written on one line.
-    fn item_on_one_line(
-        &mut self,
-        header: &Doc,
-        pieces: &[Piece<'_>],
-        span: crate::span::Span,
-    ) -> Option<String> {
+    fn item_on_one_line(&mut self, header: &Doc, pieces: &[Piece<'_>], span: Span) -> Option<String> {
         let [piece] = pieces else { return None };
         if !self.on_one_line(span) {
             return None;
@@ -159,7 +167,23 @@ impl<'a> Printer<'a> {
             Piece::Buffer(buffer) => statement::buffer(&mut self.comments, buffer).flat(WIDTH),
             Piece::Inplace(form) => statement::inplace(&mut self.comments, form).flat(WIDTH),
             Piece::Ensures(promise) => statement::ensures(&mut self.comments, promise).flat(WIDTH),
+            Piece::Clause(clause) => self.clause_on_one_line(clause),
+            Piece::Channel(value, _) => schedule::channel(&mut self.comments, value).flat(WIDTH),
         }
+    }
+
+    /// A clause of a schedule on one line, if it was written so; what stands in its braces too, however much it is.
+    fn clause_on_one_line(&mut self, clause: &ast::ScheduleClause) -> Option<String> {
+        let header = schedule::clause(&mut self.comments, clause).flat(WIDTH)?;
+        let Some(inner) = clause_pieces(clause) else { return Some(header) };
+        if !self.on_one_line(clause.span) {
+            return None;
+        }
+        if inner.is_empty() {
+            return Some(format!("{header} {{}}"));
+        }
+        let inner: Option<Vec<String>> = inner.iter().map(|piece| self.piece_on_one_line(piece)).collect();
+        Some(format!("{header} {{ {} }}", inner?.join(" ")))
     }
 
     /// A statement on one line, if it was written so and holds no more than one statement per block.
@@ -190,6 +214,10 @@ impl<'a> Printer<'a> {
                 };
                 Some(format!("{header} {then} else {otherwise}"))
             }
+            Stmt::Labelled(labelled) => {
+                let inner = self.stmt_on_one_line(&labelled.body)?;
+                Some(format!("'{}: {inner}", labelled.label.name))
+            }
             _ => statement::simple(&mut self.comments, stmt).flat(WIDTH),
         }
     }
@@ -203,7 +231,7 @@ impl<'a> Printer<'a> {
     }
 
     /// Whether it was written on one line, without a comment.
-    fn on_one_line(&self, span: crate::span::Span) -> bool {
+    fn on_one_line(&self, span: Span) -> bool {
         self.comments.lines_between(span.start, span.end) == 0 && !self.comments.any(span.start, span.end)
     }
 
@@ -246,35 +274,11 @@ impl<'a> Printer<'a> {
             return;
         }
         match piece {
-            Piece::Stmt(Stmt::For(each)) => {
-                let header = statement::for_header(&mut self.comments, each);
-                let end = statement::for_header_end(each);
-                self.open(span.start, end, &header, "", indent, 2);
-                self.braces(&stmts(&each.body), end, span.end, indent);
+            Piece::Stmt(Stmt::Labelled(labelled)) => {
+                let label = format!("'{}: ", labelled.label.name);
+                self.stmt(&labelled.body, &label, span, indent);
             }
-            Piece::Stmt(Stmt::If(choice)) => {
-                self.lead(span.start, 0, false);
-                self.choice(choice, indent, true);
-            }
-            Piece::Stmt(Stmt::Step(step)) => match &step.body[..] {
-                [Stmt::For(each)]
-                    if !self.comments.any(span.start, each.span.start)
-                        && !self.comments.any(each.span.end, span.end) =>
-                {
-                    let header = statement::for_header(&mut self.comments, each);
-                    let end = statement::for_header_end(each);
-                    self.open(span.start, end, &header, "step ", indent, 2);
-                    self.braces(&stmts(&each.body), end, each.span.end, indent);
-                }
-                body => {
-                    self.open(span.start, span.start, &Doc::Word("step"), "", indent, 2);
-                    self.braces(&stmts(body), span.start, span.end, indent);
-                }
-            },
-            Piece::Stmt(stmt) => {
-                let doc = statement::simple(&mut self.comments, stmt);
-                self.open(span.start, span.end, &doc, "", indent, 0);
-            }
+            Piece::Stmt(stmt) => self.stmt(stmt, "", span, indent),
             Piece::Buffer(buffer) => {
                 let doc = statement::buffer(&mut self.comments, buffer);
                 self.open(span.start, span.end, &doc, "", indent, 0);
@@ -287,16 +291,68 @@ impl<'a> Printer<'a> {
                 let doc = statement::ensures(&mut self.comments, promise);
                 self.open(span.start, span.end, &doc, "", indent, 0);
             }
+            Piece::Clause(clause) => {
+                let doc = schedule::clause(&mut self.comments, clause);
+                let end = schedule::header_end(clause);
+                match clause_pieces(clause) {
+                    Some(inner) => {
+                        self.open(span.start, end, &doc, "", indent, 2);
+                        self.braces(&inner, end, span.end, indent);
+                    }
+                    None => self.open(span.start, end, &doc, "", indent, 0),
+                }
+            }
+            Piece::Channel(value, _) => {
+                let doc = schedule::channel(&mut self.comments, value);
+                self.open(span.start, span.end, &doc, "", indent, 0);
+            }
         }
     }
 
-    /// An `if` with all its `else`s; the first stands at the beginning of a line.
-    fn choice(&mut self, choice: &ast::If, indent: usize, first: bool) {
+    /// A statement over several lines, behind its label (if it has one: then `span` begins there).
+    fn stmt(&mut self, stmt: &Stmt, label: &str, span: Span, indent: usize) {
+        match stmt {
+            Stmt::For(each) => {
+                let header = statement::for_header(&mut self.comments, each);
+                let end = statement::for_header_end(each);
+                self.open(span.start, end, &header, label, indent, 2);
+                self.braces(&stmts(&each.body), end, span.end, indent);
+            }
+            Stmt::If(choice) => {
+                self.lead(span.start, 0, false);
+                self.hoist(span.start, choice.span.start, indent);
+                self.choice(choice, indent, Some(label));
+            }
+            Stmt::Step(step) => match &step.body[..] {
+                [Stmt::For(each)]
+                    if !self.comments.any(step.span.start, each.span.start)
+                        && !self.comments.any(each.span.end, span.end) =>
+                {
+                    let header = statement::for_header(&mut self.comments, each);
+                    let end = statement::for_header_end(each);
+                    self.open(span.start, end, &header, &format!("{label}step "), indent, 2);
+                    self.braces(&stmts(&each.body), end, each.span.end, indent);
+                }
+                body => {
+                    self.open(span.start, step.span.start, &Doc::Word("step"), label, indent, 2);
+                    self.braces(&stmts(body), step.span.start, span.end, indent);
+                }
+            },
+            stmt => {
+                let doc = statement::simple(&mut self.comments, stmt);
+                self.open(span.start, span.end, &doc, label, indent, 0);
+            }
+        }
+    }
+
+    /// An `if` with all its `else`s; the first stands at the beginning of a line, behind its label.
+    fn choice(&mut self, choice: &ast::If, indent: usize, first: Option<&str>) {
         let header = statement::if_header(&mut self.comments, choice);
         let header_end = choice.condition.span.end;
-        if first {
+        if let Some(label) = first {
             self.hoist(choice.span.start, header_end, indent);
             self.indent(indent);
+            self.out.push_str(label);
         }
         let column = self.column();
         header.lay_out(&mut self.out, indent, column, 2);
@@ -316,7 +372,7 @@ impl<'a> Printer<'a> {
                     && !self.comments.any(next.span.end, choice.span.end) =>
             {
                 self.out.push(' ');
-                self.choice(next, indent, false);
+                self.choice(next, indent, None);
             }
             body => self.braces(&stmts(body), word.start, choice.span.end, indent),
         }
@@ -401,7 +457,23 @@ fn pieces(item: &ast::Item) -> Option<Vec<Piece<'_>>> {
         }
         ast::Item::Algorithm(algorithm) => Some(stmts(&algorithm.body)),
         ast::Item::Fn(_) => None,
+        ast::Item::Schedule(schedule) => Some(clauses(&schedule.clauses)),
     }
+}
+
+/// What stands in the braces of a clause, if it has some.
+fn clause_pieces(clause: &ast::ScheduleClause) -> Option<Vec<Piece<'_>>> {
+    match &clause.kind {
+        ClauseKind::When(when) => Some(clauses(&when.clauses)),
+        ClauseKind::Label(block) => {
+            Some(block.channels.iter().map(|(value, span)| Piece::Channel(value, *span)).collect())
+        }
+        _ => None,
+    }
+}
+
+fn clauses(list: &[ast::ScheduleClause]) -> Vec<Piece<'_>> {
+    list.iter().map(Piece::Clause).collect()
 }
 
 fn stmts(body: &[Stmt]) -> Vec<Piece<'_>> {

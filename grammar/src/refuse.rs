@@ -1,4 +1,4 @@
-//! Errors that need no grammar: limits, encoding, brackets, and what the language does not have yet.
+//! Errors that need no grammar: limits, encoding, brackets.
 //!
 //! In: what was found. Out: `SyntaxError`s.
 
@@ -63,26 +63,6 @@ pub(crate) fn too_deep(at: Span, limit: u32) -> SyntaxError {
             "each bracket, block and operator of an expression is a level: name parts of it with `let`, or raise the limit: `--limit nesting=N`"
                 .to_owned(),
         ),
-        related: None,
-    }
-}
-
-/// A whole schedule.
-pub(crate) fn schedule(input: Input<'_>) -> SyntaxError {
-    // `schedule for NAME`, as much of it as is there.
-    let words = input.tokens.iter().take(3).take_while(|token| !token.kind.opens()).last();
-    let first = input.tokens[0].span(input.file);
-    schedule_at(words.map_or(first, |last| first.to(last.span(input.file))))
-}
-
-/// Something that only a schedule could use.
-pub(crate) fn schedule_at(span: Span) -> SyntaxError {
-    SyntaxError {
-        code: code::SCHEDULE_UNSUPPORTED,
-        title: "schedules are not supported yet".to_owned(),
-        span,
-        label: "belongs to a schedule".to_owned(),
-        help: Some("take it out; `algorithm … { … }` is checked and run without a schedule".to_owned()),
         related: None,
     }
 }

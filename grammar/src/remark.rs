@@ -25,6 +25,7 @@ pub(crate) fn docs_of(item: &mut ast::Item) -> &mut Vec<String> {
         ast::Item::Collective(collective) => &mut collective.docs,
         ast::Item::Algorithm(algorithm) => &mut algorithm.docs,
         ast::Item::Fn(function) => &mut function.docs,
+        ast::Item::Schedule(schedule) => &mut schedule.docs,
     }
 }
 

@@ -4,10 +4,10 @@
 //! `parse(print(tree)) = tree` can be said, and `rcc fmt` can make sure that it changed nothing.
 
 use crate::ast::{
-    Algorithm, Arg, BinaryOp, Binder, Binding, BufferDecl, Chunks, Collective, Coord, Ensures, EnsuresKind,
-    Expr, ExprKind, File, Fn, For, Ident, If, Index, Inplace, Item, Let, LetValue, List, Mode, Move, MoveOp,
-    Param, ParamType, Path, Place, RankSet, Ranks, Region, Require, Run, Scratch, Source, Step, Stmt,
-    UnaryOp, World,
+    Algorithm, Arg, BinaryOp, Binder, Binding, BufferDecl, Chunks, ClauseKind, Collective, Coord, Ensures,
+    EnsuresKind, Expr, ExprKind, File, Fn, For, Ident, If, Index, Inplace, Item, LabelBlock, Labelled, Let,
+    LetValue, List, Mode, Move, MoveOp, Number, Param, ParamType, Path, Place, RankSet, Ranks, Region,
+    Require, Run, Schedule, ScheduleClause, Scratch, Size, Source, Step, Stmt, UnaryOp, When, World,
 };
 use crate::span::Span;
 
@@ -153,13 +153,24 @@ structs! {
     Run { callee, args, on, bindings, span }
     Binding { buffer, region, span }
     Expr { kind, span }
+    Labelled { label, body, span }
+    Schedule { docs, algorithm, clauses, span }
+    ScheduleClause { kind, span }
+    When { op, size, clauses }
+    LabelBlock { label, channels }
+    Number { value, span }
+    Size { number, unit, span }
 }
 
 enums! {
-    Item { Collective(a), Algorithm(a), Fn(a), }
+    Item { Collective(a), Algorithm(a), Fn(a), Schedule(a), }
+    ClauseKind {
+        Channels(a), Protocol(a), Pipeline(a), Threads(a), Prefer(a), Avoid(a), ViaSwitch, Wire(a), When(a), Label(a),
+    }
     EnsuresKind { Equals { place, value }, Synchronised, }
     Stmt {
         Chunks(a), Scratch(a), Let(a), Require(a), OutOfPlaceOnly(a), For(a), If(a), Step(a), Move(a), Run(a),
+        Labelled(a),
     }
     LetValue { Expr(a), Table(a), }
     List { Items(a, b), Each { value, binders, filter, span }, }

@@ -44,7 +44,7 @@ pub(crate) struct Lexed {
     pub(crate) lines: Vec<u32>,
 }
 
-/// The kinds of token. Structure words are reserved; the words from `Ranks` to `Bool` are names elsewhere.
+/// The kinds of token. Structure words are reserved; the words from `Ranks` to `Size` are names elsewhere.
 #[derive(Logos, Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[logos(skip r"[ \t\r\n\x0C]+")]
 #[allow(missing_docs, reason = "each kind is named after the text beside it")]
@@ -126,6 +126,33 @@ pub enum Kind {
     Rank,
     #[token("bool")]
     Bool,
+    // Of schedules.
+    #[token("channels")]
+    Channels,
+    #[token("channel")]
+    Channel,
+    #[token("protocol")]
+    Protocol,
+    #[token("pipeline")]
+    Pipeline,
+    #[token("threads")]
+    Threads,
+    #[token("transport")]
+    Transport,
+    #[token("prefer")]
+    Prefer,
+    #[token("avoid")]
+    Avoid,
+    #[token("via")]
+    Via,
+    #[token("switch")]
+    Switch,
+    #[token("wire")]
+    Wire,
+    #[token("when")]
+    When,
+    #[token("size")]
+    Size,
 
     /// A name.
     #[regex("[A-Za-z_][A-Za-z0-9_]*", priority = 1)]
@@ -136,6 +163,10 @@ pub enum Kind {
     /// `"…"` closed on its line.
     #[regex(r#""([^"\\\r\n]|\\[^\r\n])*""#)]
     Text,
+
+    /// `'name`: a label that a schedule addresses.
+    #[regex("'[A-Za-z_][A-Za-z0-9_]*")]
+    Label,
 
     #[token("(")]
     OpenParen,
@@ -197,9 +228,6 @@ pub enum Kind {
     GreaterEquals,
 
     // Not in the language: each has a message that names what is.
-    /// `'name`: a label that a schedule addresses.
-    #[regex("'[A-Za-z_][A-Za-z0-9_]*")]
-    Label,
     /// `"…` up to the end of the line.
     #[regex(r#""([^"\\\r\n]|\\[^\r\n])*\\?"#)]
     OpenText,
@@ -292,7 +320,7 @@ impl Kind {
         (self as u8) < Kind::Ranks as u8
     }
 
-    /// Whether it can be a name: the words from `ranks` to `bool` are names wherever they mean nothing else.
+    /// Whether it can be a name: the words from `ranks` to `size` are names wherever they mean nothing else.
     pub(crate) fn is_name(self) -> bool {
         (Kind::Ranks as u8..=Kind::Name as u8).contains(&(self as u8))
     }

@@ -77,6 +77,28 @@ algorithm hierarchical on ranks[m, g] implements allreduce {
 }
 "#;
 
+const SCHEDULES: &str = r#"
+algorithm ring on ranks[n] implements allreduce {
+    'scatter: for c in 0..n, hop in 1..n { data[c] @ hop += data[c] @ c }
+    'gather: for c in 0..n, hop in 0..n-1 { data[c] @ hop = data[c] @ c }
+    // Words of schedules are names elsewhere.
+    let size = 3 let when = size let channel = [when] scratch wire
+    for prefer in 0..channel[0] { wire @ prefer = data @ size }
+}
+
+schedule for ring {
+    channels 4
+    pipeline 512 KiB
+    threads 512 transport prefer nvlink, shared transport avoid tcp
+    via switch wire bf16 protocol auto
+    'gather { channel c % 2 }
+    when size < 64 KiB { protocol ll     channels 1 }
+    when size < 2 MiB  { protocol ll128  channels 2 'gather { channel 0 } }
+    when size == 4096 { pipeline 4096 threads 32 }
+}
+schedule for std::allreduce::ring { }
+"#;
+
 const REST: &str = r#"
 fn partner(r, bit) = r ^ (1 << bit)
 fn first() = if true then 1 else 2
@@ -106,6 +128,7 @@ fn the_documented_programs_parse() {
         ("moves", MOVES),
         ("steps", STEPS),
         ("composition", COMPOSITION),
+        ("schedules", SCHEDULES),
         ("rest", REST),
     ] {
         let parsed = parse(FileId(0), text, &ParseLimits::default());

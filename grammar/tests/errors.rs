@@ -149,8 +149,13 @@ const STATEMENTS: &[Case] = &[
     ("send(data, 3)", code::SYNTAX, "send", "`=`", "data[c] @ q = data[c] @ p"),
     ("ensures data @ r == data @ s", code::SYNTAX, "ensures", "collective", "scratch"),
     ("in input[n]", code::SYNTAX, "in", "collective", "scratch tmp[n]"),
-    // Not yet.
-    ("'gather: for r in 0..n { }", code::SCHEDULE_UNSUPPORTED, "'gather", "not supported", ""),
+    // Labels.
+    ("'gather for r in 0..n { }", code::SYNTAX, "for", "`:`", "'gather: for"),
+    ("'a: 'b: for r in 0..n { }", code::SYNTAX, "'b", "two labels", "'gather: for"),
+    ("'a: let x = 3", code::SYNTAX, "let", "no label", "'gather: for"),
+    ("for r in 0..n 'a { }", code::SYNTAX, "'a", "middle", "'gather: for"),
+    ("'a: data = data @ p", code::MISSING_RANK, "data", "rank", "data @ r"),
+    ("channels 4", code::SYNTAX, "channels", "schedule", "schedule for ring"),
     // Characters.
     ("data @ q = data @ p # copy", code::UNEXPECTED_CHARACTER, "#", "unexpected", "//"),
     ("data @ q = data @ p − 1", code::UNEXPECTED_CHARACTER, "−", "unexpected", "0..n-1"),
@@ -209,6 +214,51 @@ fn clauses_of_collectives() {
 }
 
 #[test]
+fn clauses_of_schedules() {
+    const CASES: &[Case] = &[
+        ("channels", code::SYNTAX, "}", "number", "channels 4"),
+        ("channels n", code::SYNTAX, "n", "number", "channels 4"),
+        ("channels 2 * 2", code::SYNTAX, "*", "computed", "channels 4"),
+        ("channels = 4", code::SYNTAX, "=", "number", "channels 4"),
+        ("channel 4", code::SYNTAX, "channel", "channels", "channels 4"),
+        ("chanels 4", code::SYNTAX, "chanels", "channels", "channels 4"),
+        ("channels 4, threads 3", code::SYNTAX, ",", "separates", "channels 4"),
+        ("threads 1.5", code::SYNTAX, "1.5", "whole", "`"),
+        ("pipeline KiB", code::SYNTAX, "KiB", "number", "pipeline 512 KiB"),
+        ("pipeline 512KiB", code::SYNTAX, "512KiB", "malformed", "512 KiB"),
+        ("protocol", code::SYNTAX, "}", "missing", "ll128"),
+        ("protocol 3", code::SYNTAX, "3", "missing", "ll128"),
+        ("transport nvlink", code::SYNTAX, "nvlink", "`prefer`", "transport avoid"),
+        ("transport prefer", code::SYNTAX, "}", "missing", "nvlink, shared"),
+        ("transport prefer nvlink,", code::SYNTAX, "}", "missing", "nvlink, shared"),
+        ("via nvlink", code::SYNTAX, "nvlink", "`switch`", "via switch"),
+        ("wire", code::SYNTAX, "}", "missing", "bf16"),
+        ("when < 4 { }", code::SYNTAX, "<", "`size`", "when size"),
+        ("when size 4 { }", code::SYNTAX, "4", "comparison", "when size"),
+        ("when size = 4 { }", code::SYNTAX, "=", "comparison", "when size"),
+        ("when size < { }", code::SYNTAX, "{", "missing", "when size"),
+        ("when size < 4 KiB protocol ll", code::SYNTAX, "protocol", "braces", "when size"),
+        ("when 4 < size { }", code::SYNTAX, "4", "`size`", "when size"),
+        ("when size < 4 and size > 2 { }", code::SYNTAX, "and", "one comparison", "when size"),
+        ("when size < 4 < 5 { }", code::SYNTAX, "<", "one comparison", "when size"),
+        ("if size < 4 { }", code::SYNTAX, "if", "`when`", "when size"),
+        ("'gather: for r in 0..n { }", code::SYNTAX, ":", "puts labels on", "'gather {"),
+        ("'gather channel 3", code::SYNTAX, "channel", "braces", "'gather {"),
+        ("'gather { channel }", code::SYNTAX, "}", "missing", "'gather {"),
+        ("'gather { channels 3 }", code::SYNTAX, "channels", "`channel`", "'gather {"),
+        ("'gather { protocol ll }", code::SYNTAX, "protocol", "a label", "'gather {"),
+        ("'gather { channel 3 +", code::UNCLOSED_DELIMITER, "{", "never closed", "`"),
+        ("data @ 0 = data @ 1", code::SYNTAX, "data", "algorithms", "channels 4"),
+        ("run ring on *", code::SYNTAX, "run", "not a clause", "channels 4"),
+        ("17", code::SYNTAX, "17", "unexpected", "channels 4"),
+    ];
+    let cases: Vec<Case> =
+        CASES.iter().copied().filter(|case| case.2 != "{" || case.1 == code::SYNTAX).collect();
+    check(&cases, |wrong| format!("schedule for x {{\n    threads 3\n    {wrong}\n}}\nfn a() = 1"));
+    check(CASES, |wrong| format!("fn a() = 1\nschedule for std::allreduce::x {{ {wrong} }}"));
+}
+
+#[test]
 fn declarations() {
     const CASES: &[Case] = &[
         ("algorithm on ranks[n] implements y { }", code::RESERVED_WORD, "on", "not a name", "on_"),
@@ -256,13 +306,12 @@ fn declarations() {
         ("def f(x) = x", code::SYNTAX, "def", "`fn`", "fn half"),
         ("import std", code::SYNTAX, "import", "imported", "std::allreduce::ring"),
         ("for r in 0..n { data @ r = data @ 0 }", code::SYNTAX, "for", "outside", "algorithm"),
-        (
-            "schedule for x { channels 4 when size < 64 KiB { protocol ll } }",
-            code::SCHEDULE_UNSUPPORTED,
-            "schedule for x",
-            "not supported",
-            "",
-        ),
+        ("schedule x { channels 4 }", code::SYNTAX, "x", "which algorithm", "schedule for ring"),
+        ("schedule for { channels 4 }", code::SYNTAX, "{", "which algorithm", "schedule for ring"),
+        ("schedule for x(4) { channels 4 }", code::SYNTAX, "(", "parameters", "schedule for ring"),
+        ("schedule for x channels 4", code::SYNTAX, "channels", "clauses are missing", "schedule for ring"),
+        ("shedule for x { channels 4 }", code::SYNTAX, "shedule", "`schedule`", "schedule for ring"),
+        ("'gather { channel 3 }", code::SYNTAX, "'gather", "outside", "'gather:"),
         ("}", code::UNOPENED_DELIMITER, "}", "closes nothing", "`}`"),
         ("\u{0}\u{0}", code::UNEXPECTED_CHARACTER, "\u{0}\u{0}", "U+0000", ""),
         ("// comment\n@@ 3", code::SYNTAX, "@", "unexpected", "algorithm ring"),
@@ -289,7 +338,7 @@ algorithm c on ranks[n] implements y {
         data @ r = data @ 0
 }
 fn h(x) = x
-schedule for c { channels 4 }
+schedule for c { channels }
 algorithm d on ranks[n] implements y { data @ 0 = data @ 1 } }
 stray words
 fn i(x) = x";
@@ -302,7 +351,7 @@ fn i(x) = x";
             (code::SYNTAX, "}"),
             (code::SYNTAX, "+"),
             (code::UNCLOSED_DELIMITER, "{"),
-            (code::SCHEDULE_UNSUPPORTED, "schedule for c"),
+            (code::SYNTAX, "}"),
             (code::UNOPENED_DELIMITER, "}"),
         ]
     );

@@ -31,6 +31,23 @@ algorithm ring(k: int = 4, root: rank) on ranks[m, g] implements std::allreduce:
 fn f(a, b) = a >> b & 1 == 1
 // end
 ",
+    "algorithm ring on ranks[n] implements y {
+    'up: step for r in 0..n { 'one: data @ r = data @ 0 } // up
+    'down: if n > 2 { x @ 0 = x @ 1 } else { run a on * }
+}
+/// How fast.
+schedule for std::allreduce::ring {
+    channels 4 pipeline 512 KiB // slices
+    threads 512
+    transport prefer nvlink, shared
+    transport avoid tcp
+    via switch wire bf16
+    'up { channel r % 2 }
+    when size < 64 KiB { protocol ll channels 1 'up { channel 0 } }
+    // else
+    when size >= 2097152 { protocol ll128 }
+}
+",
 ];
 
 const WORDS: &[&str] = &[
@@ -72,6 +89,21 @@ const WORDS: &[&str] = &[
     "int",
     "rank",
     "bool",
+    "channels",
+    "channel",
+    "protocol",
+    "pipeline",
+    "threads",
+    "transport",
+    "prefer",
+    "avoid",
+    "via",
+    "switch",
+    "wire",
+    "when",
+    "size",
+    "KiB",
+    "4K",
     "x",
     "data",
     "0",
@@ -130,6 +162,7 @@ const WORDS: &[&str] = &[
     "/// d\n",
     "\n",
     "\nfn",
+    "\nschedule for y {",
     "\nalgorithm x on ranks[n] implements y {",
     "\ncollective y on ranks[n] {",
 ];

@@ -82,6 +82,101 @@ fn c(x) = x + 2
 }
 
 #[test]
+fn schedules_and_labels_are_kept() {
+    keeps(
+        "algorithm ring on ranks[n] implements allreduce {
+    // Round.
+    'scatter: for c in 0..n, hop in 1..n { // inside
+        data[c] @ r += data[c] @ q
+        'last: data[c] @ r = data[c] @ q // behind
+    }
+    'up: step for r in 0..n { 'one: data @ r = data @ 0 }
+    'either: if n > 2 {
+        data @ 0 = data @ 1
+        data @ 0 = data @ 2
+    } else {
+        data @ 1 = data @ 0
+        // end
+    }
+    'pair: step {
+        data @ 0 = data @ 1
+        data @ 1 = data @ 0
+    }
+    'other: run std::allgather::ring on * with data = data
+}
+
+/// How fast.
+schedule for ring { // why
+    channels 4 // four
+    pipeline 512 KiB
+    threads 512
+
+    // Where.
+    transport prefer nvlink, shared
+    transport avoid tcp
+    via switch
+    wire bf16
+    'scatter { channel c % 2 }
+    'up {
+        // two
+        channel r
+    }
+    when size < 64 KiB { protocol ll channels 1 }
+    when size < 2 MiB {
+        protocol ll128 // 128
+        channels 2
+        'scatter { channel 0 }
+    }
+    // last
+}
+
+schedule for std::allreduce::ring { channels 2 }
+
+schedule for other {}
+",
+    );
+}
+
+#[test]
+fn untidy_schedules_are_tidied() {
+    assert_eq!(
+        format(
+            "algorithm x on ranks[n] implements y { 'a:
+for r in 0..n { data @ r = data @ 0 }
+'b // why
+: data @ 0 = data @ 1 'c : step
+{ data @ 0 = data @ 1 } }
+schedule for   x { channels 4 protocol auto
+ when size<64   KiB{protocol ll     channels 1}
+ when size  >= // odd
+ 4096 { }
+ 'a{channel r%2} transport avoid   tcp ,nvlink }"
+        ),
+        "algorithm x on ranks[n] implements y {
+    'a: for r in 0..n {
+        data @ r = data @ 0
+    }
+    // why
+    'b: data @ 0 = data @ 1
+    'c: step {
+        data @ 0 = data @ 1
+    }
+}
+
+schedule for x {
+    channels 4
+    protocol auto
+    when size < 64 KiB { protocol ll channels 1 }
+    // odd
+    when size >= 4096 {}
+    'a { channel r % 2 }
+    transport avoid tcp, nvlink
+}
+"
+    );
+}
+
+#[test]
 fn untidy_text_is_tidied() {
     assert_eq!(
         format(

@@ -9,10 +9,10 @@ use proptest::prelude::*;
 use proptest::strategy::Union;
 
 use rcc_grammar::ast::{
-    Algorithm, Arg, BinaryOp, Binder, Binding, BufferDecl, Chunks, Collective, Coord, Ensures, EnsuresKind,
-    Expr, ExprKind, File, Fn, For, Ident, If, Index, Inplace, Item, Let, LetValue, List, Mode, Move, MoveOp,
-    Param, ParamType, Path, Place, RankSet, Ranks, Region, Require, Run, Scratch, Source, Step, Stmt,
-    UnaryOp, World,
+    Algorithm, Arg, BinaryOp, Binder, Binding, BufferDecl, Chunks, ClauseKind, Collective, Coord, Ensures,
+    EnsuresKind, Expr, ExprKind, File, Fn, For, Ident, If, Index, Inplace, Item, LabelBlock, Labelled, Let,
+    LetValue, List, Mode, Move, MoveOp, Number, Param, ParamType, Path, Place, RankSet, Ranks, Region,
+    Require, Run, Schedule, ScheduleClause, Scratch, Size, Source, Step, Stmt, UnaryOp, When, World,
 };
 use rcc_grammar::span::{FileId, Span};
 use rcc_grammar::{ParseLimits, eq_modulo_spans, parse, print::print};
@@ -81,7 +81,7 @@ fn binary(op: BinaryOp, left: Expr, right: Expr) -> Expr {
 }
 
 fn ident() -> impl Strategy<Value = Ident> + Clone {
-    const NAMES: [&str; 14] = [
+    const NAMES: [&str; 18] = [
         "x",
         "data",
         "r",
@@ -96,6 +96,10 @@ fn ident() -> impl Strategy<Value = Ident> + Clone {
         "ragged",
         "size",
         "B_2",
+        "when",
+        "channel",
+        "wire",
+        "prefer",
     ];
     proptest::sample::select(&NAMES[..]).prop_map(|name| Ident { name: name.to_owned(), span: SPAN })
 }
@@ -243,8 +247,62 @@ fn body() -> BoxedStrategy<Vec<Stmt>> {
                 .boxed(),
             body.prop_map(|body| Stmt::Step(Step { body, span: SPAN })).boxed(),
         ])
+        .boxed()
     });
-    vec(stmt, 0..4).boxed()
+    vec((stmt, option::weighted(0.2, ident())).prop_map(labelled), 0..4).boxed()
+}
+
+/// With a label, where it takes one.
+fn labelled((stmt, label): (Stmt, Option<Ident>)) -> Stmt {
+    let takes = matches!(stmt, Stmt::For(_) | Stmt::If(_) | Stmt::Step(_) | Stmt::Move(_) | Stmt::Run(_));
+    match label.filter(|_| takes) {
+        Some(label) => Stmt::Labelled(Labelled { label, body: Box::new(stmt), span: SPAN }),
+        None => stmt,
+    }
+}
+
+fn number() -> impl Strategy<Value = Number> + Clone {
+    prop_oneof![0i64..5000, Just(-3), Just(i64::MAX)].prop_map(|value| Number { value, span: SPAN })
+}
+
+fn size() -> impl Strategy<Value = Size> + Clone {
+    let unit = proptest::sample::select(&["KiB", "MiB", "B", "apples"][..]);
+    let unit = option::of(unit.prop_map(|unit| Ident { name: unit.to_owned(), span: SPAN }));
+    (number(), unit).prop_map(|(number, unit)| Size { number, unit, span: SPAN })
+}
+
+fn clause() -> BoxedStrategy<ScheduleClause> {
+    let op = proptest::sample::select(&OPS[2..8]);
+    let plain = prop_oneof![
+        number().prop_map(ClauseKind::Channels),
+        ident().prop_map(ClauseKind::Protocol),
+        size().prop_map(ClauseKind::Pipeline),
+        number().prop_map(ClauseKind::Threads),
+        vec(ident(), 1..30).prop_map(ClauseKind::Prefer),
+        vec(ident(), 1..3).prop_map(ClauseKind::Avoid),
+        Just(ClauseKind::ViaSwitch),
+        ident().prop_map(ClauseKind::Wire),
+        (ident(), vec(expr(), 0..3)).prop_map(|(label, channels)| {
+            let channels = channels.into_iter().map(|value| (value, SPAN)).collect();
+            ClauseKind::Label(LabelBlock { label, channels })
+        }),
+    ];
+    plain
+        .prop_map(|kind| ScheduleClause { kind, span: SPAN })
+        .prop_recursive(2, 8, 3, move |inner| {
+            (op.clone(), size(), vec(inner, 0..4))
+                .prop_map(|(op, size, clauses)| ClauseKind::When(When { op, size, clauses }))
+                .prop_map(|kind| ScheduleClause { kind, span: SPAN })
+        })
+        .boxed()
+}
+
+fn schedule() -> BoxedStrategy<Item> {
+    (docs(), path(), vec(clause(), 0..5))
+        .prop_map(|(docs, algorithm, clauses)| {
+            Item::Schedule(Schedule { docs, algorithm, clauses, span: SPAN })
+        })
+        .boxed()
 }
 
 fn docs() -> BoxedStrategy<Vec<String>> {
@@ -310,11 +368,8 @@ fn function() -> BoxedStrategy<Item> {
 }
 
 fn file() -> impl Strategy<Value = File> {
-    vec(prop_oneof![1 => collective(), 2 => algorithm(), 1 => function()], 1..4).prop_map(|items| File {
-        items,
-        comments: Vec::new(),
-        lines: Vec::new(),
-    })
+    vec(prop_oneof![1 => collective(), 2 => algorithm(), 1 => function(), 1 => schedule()], 1..4)
+        .prop_map(|items| File { items, comments: Vec::new(), lines: Vec::new() })
 }
 
 proptest! {

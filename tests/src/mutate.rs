@@ -137,6 +137,7 @@ fn names(algorithm: &Algorithm) -> Vec<String> {
                     of(&f.body, names);
                 }
                 Stmt::Step(s) => of(&s.body, names),
+                Stmt::Labelled(l) => of(std::slice::from_ref(&*l.body), names),
                 Stmt::If(i) => {
                     of(&i.then, names);
                     of(&i.otherwise, names);
@@ -154,40 +155,48 @@ fn names(algorithm: &Algorithm) -> Vec<String> {
 /// Visits all sites below; stops at the first visit that returns something.
 fn body(stmts: &mut Vec<Stmt>, visit: &mut Visit<'_>) -> Option<String> {
     for index in 0..stmts.len() {
-        if matches!(stmts[index], Stmt::Move(_) | Stmt::For(_) | Stmt::Step(_) | Stmt::Run(_) | Stmt::If(_))
-            && let Some(told) = visit(Site::Body(stmts, index))
+        if matches!(
+            stmts[index],
+            Stmt::Move(_) | Stmt::For(_) | Stmt::Step(_) | Stmt::Run(_) | Stmt::If(_) | Stmt::Labelled(_)
+        ) && let Some(told) = visit(Site::Body(stmts, index))
         {
             return Some(told);
         }
-        let told = match &mut stmts[index] {
-            Stmt::Chunks(c) => expr(&mut c.count, visit),
-            Stmt::Scratch(s) => s.blocks.as_mut().and_then(|b| expr(b, visit)),
-            Stmt::Let(l) => match &mut l.value {
-                LetValue::Expr(e) => expr(e, visit),
-                LetValue::Table(t) => list(t, visit),
-            },
-            Stmt::Require(_) | Stmt::OutOfPlaceOnly(_) => None,
-            Stmt::For(f) => binders(&mut f.binders, visit)
-                .or_else(|| f.filter.as_mut().and_then(|e| expr(e, visit)))
-                .or_else(|| body(&mut f.body, visit)),
-            Stmt::If(i) => expr(&mut i.condition, visit)
-                .or_else(|| body(&mut i.then, visit))
-                .or_else(|| body(&mut i.otherwise, visit)),
-            Stmt::Step(s) => body(&mut s.body, visit),
-            Stmt::Move(m) => visit(Site::Move(m))
-                .or_else(|| place(&mut m.to, visit))
-                .or_else(|| source(&mut m.from, visit)),
-            Stmt::Run(r) => {
-                let args = r.args.iter_mut().find_map(|a| expr(&mut a.value, visit));
-                args.or_else(|| rank_set(&mut r.on, visit))
-                    .or_else(|| r.bindings.iter_mut().find_map(|b| region(&mut b.region, visit)))
-            }
-        };
+        let told = inside(&mut stmts[index], visit);
         if told.is_some() {
             return told;
         }
     }
     None
+}
+
+/// The sites in one statement.
+fn inside(stmt: &mut Stmt, visit: &mut Visit<'_>) -> Option<String> {
+    match stmt {
+        Stmt::Chunks(c) => expr(&mut c.count, visit),
+        Stmt::Scratch(s) => s.blocks.as_mut().and_then(|b| expr(b, visit)),
+        Stmt::Let(l) => match &mut l.value {
+            LetValue::Expr(e) => expr(e, visit),
+            LetValue::Table(t) => list(t, visit),
+        },
+        Stmt::Require(_) | Stmt::OutOfPlaceOnly(_) => None,
+        Stmt::For(f) => binders(&mut f.binders, visit)
+            .or_else(|| f.filter.as_mut().and_then(|e| expr(e, visit)))
+            .or_else(|| body(&mut f.body, visit)),
+        Stmt::If(i) => expr(&mut i.condition, visit)
+            .or_else(|| body(&mut i.then, visit))
+            .or_else(|| body(&mut i.otherwise, visit)),
+        Stmt::Step(s) => body(&mut s.body, visit),
+        Stmt::Move(m) => {
+            visit(Site::Move(m)).or_else(|| place(&mut m.to, visit)).or_else(|| source(&mut m.from, visit))
+        }
+        Stmt::Run(r) => {
+            let args = r.args.iter_mut().find_map(|a| expr(&mut a.value, visit));
+            args.or_else(|| rank_set(&mut r.on, visit))
+                .or_else(|| r.bindings.iter_mut().find_map(|b| region(&mut b.region, visit)))
+        }
+        Stmt::Labelled(l) => inside(&mut l.body, visit),
+    }
 }
 
 fn binders(binders: &mut [Binder], visit: &mut Visit<'_>) -> Option<String> {

@@ -73,6 +73,10 @@ impl Checker<'_> {
                         }
                         (&c.name, first)
                     }
+                    Item::Schedule(_) => {
+                        nothing = false;
+                        continue;
+                    }
                     Item::Fn(f) => {
                         let id = FnId(fns);
                         fns += 1;

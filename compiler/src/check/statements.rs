@@ -107,6 +107,7 @@ impl Checker<'_> {
                 let site = body.site(item.span);
                 self.move_(scope, item, site).map(|mv| Stmt::Move(Box::new(mv)))
             }
+            ast::Stmt::Labelled(item) => self.statement(scope, body, &item.body),
             ast::Stmt::Run(item) => {
                 body.acted.get_or_insert(item.span);
                 if let Some(step) = body.step {

@@ -121,7 +121,12 @@ pub(super) fn outside(site: &Site<'_>) -> SyntaxError {
         );
     }
     if kind == Kind::Label {
-        return crate::refuse::schedule_at(site.span(0));
+        return site.helped(
+            code::SYNTAX,
+            "a label outside a declaration",
+            "belongs inside an algorithm or a schedule",
+            "an algorithm puts it on, `'gather: for c in 0..n { … }`; a schedule speaks of it, `'gather { channel c % 2 }`",
+        );
     }
     if ["import", "use", "include", "using", "from"].contains(&word) {
         return site.helped(
@@ -136,6 +141,7 @@ pub(super) fn outside(site: &Site<'_>) -> SyntaxError {
         let help = match meant {
             "fn" => "for example `fn half(n) = n / 2`",
             "collective" => COLLECTIVE,
+            "schedule" => "for example `schedule for ring { channels 4 }`",
             _ => ALGORITHM,
         };
         let label = format!("did you mean `{meant}`?");

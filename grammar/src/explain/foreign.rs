@@ -4,7 +4,6 @@
 
 use super::site::{Head, Site};
 use crate::error::{SyntaxError, code};
-use crate::refuse;
 use crate::token::Kind;
 
 /// Signs of other languages.
@@ -65,7 +64,6 @@ pub(super) fn sign(site: &Site<'_>) -> Option<SyntaxError> {
 /// What the language will have, and has not yet.
 pub(super) fn later(site: &Site<'_>) -> Option<SyntaxError> {
     match site.found()? {
-        Kind::Label | Kind::Schedule => Some(refuse::schedule_at(site.span(site.at))),
         Kind::Ragged if site.head().0 == Head::Buffer => Some(site.helped(
             code::RAGGED_UNSUPPORTED,
             "ragged buffers are not supported yet",

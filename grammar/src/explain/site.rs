@@ -38,6 +38,10 @@ pub(super) enum Head {
     /// `in`, `out` or `inout` of a collective.
     Buffer,
     Move,
+    /// Right behind a label.
+    Label,
+    /// Anywhere in a schedule.
+    Schedule,
 }
 
 impl Site<'_> {
@@ -119,6 +123,9 @@ impl Site<'_> {
 
     /// What the token at fault is part of, and where that begins.
     pub(super) fn head(&self) -> (Head, usize) {
+        if self.input.tokens[0].kind == Kind::Schedule {
+            return (Head::Schedule, 0);
+        }
         let mut index = self.at.min(self.input.tokens.len());
         while index > 0 {
             index -= 1;
@@ -141,6 +148,7 @@ impl Site<'_> {
                 Kind::Ensures => Head::Ensures,
                 Kind::Out | Kind::Inout => Head::Buffer,
                 Kind::In if !self.binds(index) => Head::Buffer,
+                Kind::Label => Head::Label,
                 Kind::Collective | Kind::Algorithm | Kind::Fn => Head::Declaration,
                 kind if kind.is_name() && self.begins_move(index) => Head::Move,
                 _ => continue,
@@ -216,6 +224,8 @@ impl Site<'_> {
         }
         match self.input.tokens[last].kind {
             Kind::OpenBrace | Kind::CloseBrace => true,
+            // `'gather: data @ …`
+            Kind::Colon => last.checked_sub(1).is_some_and(|at| self.kind(at) == Some(Kind::Label)),
             // Behind `reduce(…)` and `sum(…)` stands what they run over.
             Kind::CloseParen => {
                 let open = self.partner(last);

@@ -9,6 +9,9 @@ use crate::token::Kind;
 /// The errors of this module.
 pub(super) fn statement(site: &Site<'_>) -> Option<SyntaxError> {
     let (head, start) = site.head();
+    if let Some(error) = label(site, head) {
+        return Some(error);
+    }
     if site.found() == Some(Kind::Else) {
         return Some(site.helped(
             code::SYNTAX,
@@ -38,6 +41,24 @@ pub(super) fn statement(site: &Site<'_>) -> Option<SyntaxError> {
     }
     .or_else(|| separator(site))
     .or_else(|| misplaced(site))
+}
+
+/// A label that is not put on right.
+fn label(site: &Site<'_>, head: Head) -> Option<SyntaxError> {
+    let say = |title: &str, label: &str| {
+        Some(site.helped(code::SYNTAX, title, label, "for example `'gather: for c in 0..n { … }`"))
+    };
+    if head == Head::Label {
+        return match site.found() {
+            Some(Kind::Label) if site.before(1) == Some(Kind::Colon) => {
+                say("a statement with two labels", "a second label")
+            }
+            _ if site.before(1) == Some(Kind::Label) => say("a label without its `:`", "`:` must stand here"),
+            _ => say("a label stands before what moves data", "this takes no label"),
+        };
+    }
+    (site.found() == Some(Kind::Label) && !site.expects("LABEL"))
+        .then(|| say("a label stands before a statement", "not in the middle of one"))?
 }
 
 /// The word most like one that is none of them, if it is close.
@@ -139,7 +160,7 @@ pub(super) fn ranges(site: &Site<'_>) -> Option<SyntaxError> {
     }
     if site.expects("step")
         && site.expects("rev")
-        && site.found() == Some(Kind::Name)
+        && site.found().is_some_and(Kind::is_name)
         && site.bracket().is_none()
     {
         let word = site.word(site.at);
@@ -349,6 +370,10 @@ fn misspelt(site: &Site<'_>, start: usize) -> Option<SyntaxError> {
             let help = "the destination stands first: `data[c] @ q = data[c] @ p`";
             return say("data moves by `=` and `+=`".to_owned(), "not a statement".to_owned(), help);
         }
+        "channels" | "protocol" | "pipeline" | "threads" | "transport" | "via" | "wire" | "when" => {
+            let help = "for example `schedule for ring { channels 4 }`, before or after the algorithm";
+            return say(title, "belongs to a schedule".to_owned(), help);
+        }
         "return" | "break" | "continue" => {
             let help = "leave out turns of a loop with a filter: `for r in 0..n if r != root { … }`";
             return say(title, "an algorithm runs to its end".to_owned(), help);
@@ -400,7 +425,7 @@ fn misplaced(site: &Site<'_>) -> Option<SyntaxError> {
             let help = "move it to the collective; an algorithm's own memory is `scratch tmp[n]`";
             say("buffers and promises stand in the collective", "not a statement of an algorithm", help)
         }
-        Kind::Fn | Kind::Algorithm | Kind::Collective => {
+        Kind::Fn | Kind::Algorithm | Kind::Collective | Kind::Schedule => {
             let help = "move it out, before or after the algorithm: `fn half(n) = n / 2`";
             say("a declaration inside a declaration", "stands at the level of the file", help)
         }

@@ -156,7 +156,8 @@ fn levels(op: BinaryOp) -> (Level, Level) {
     }
 }
 
-fn sign(op: BinaryOp) -> &'static str {
+/// An operator and a blank.
+pub(super) fn sign(op: BinaryOp) -> &'static str {
     match op {
         BinaryOp::Mul => "* ",
         BinaryOp::Div => "/ ",

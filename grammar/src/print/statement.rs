@@ -131,7 +131,7 @@ pub(super) fn simple(comments: &mut Comments<'_>, stmt: &Stmt) -> Doc {
         Stmt::OutOfPlaceOnly(_) => Doc::Word("inplace none"),
         Stmt::Move(movement) => move_(comments, movement),
         Stmt::Run(run) => run_(comments, run),
-        Stmt::For(_) | Stmt::If(_) | Stmt::Step(_) => Doc::Sequence(Vec::new()),
+        Stmt::For(_) | Stmt::If(_) | Stmt::Step(_) | Stmt::Labelled(_) => Doc::Sequence(Vec::new()),
     }
 }
 

@@ -141,6 +141,11 @@ impl<'a> Machine<'a> {
                     }
                 }
                 Stmt::Run(r) => self.call(r, frame, scope)?,
+                // Labels say nothing about what is done.
+                Stmt::Labelled(l) => {
+                    let body = std::slice::from_ref(&*l.body);
+                    self.block(body, frame, &mut scope.clone(), step.as_deref_mut())?;
+                }
             }
         }
         Ok(())

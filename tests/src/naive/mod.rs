@@ -68,6 +68,8 @@ impl<'a> Library<'a> {
                     ast::Item::Fn(f) => {
                         functions.insert(f.name.name.clone(), f);
                     }
+                    // A schedule changes no result.
+                    ast::Item::Schedule(_) => {}
                 }
             }
             library.functions.push(functions);
