@@ -5,16 +5,16 @@ mod plans;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use plan::builder::{PlanBuilder, local, peer};
 use plan::dtype::{Dtype, Op};
 use plan::ids::{BufferId, RankId};
 use plan::interpret::scheduler::RoundRobin;
 use plan::interpret::{Call, interpret};
 use plan::plan::Role;
 use plan::reference;
+use plan::schedule::{Protocol, Schedule, Transport, Wire};
 use plan::verify::VerifiedPlan;
 use rcc_runtime::error::{Error, Kind, State};
-use rcc_runtime::exec::buffers::{Buffers, Memory};
+use rcc_runtime::exec::buffers::Buffers;
 use rcc_runtime::exec::program::check_supported;
 use rcc_runtime::exec::{Patience, Rank, Shape};
 use rcc_runtime::job::{Geometry, Job};
@@ -54,10 +54,9 @@ fn together<T: Send>(
     })
 }
 
-/// One call with memory of its own.
-fn call(rank: &mut Rank<'_>, plan: &VerifiedPlan, id: RankId, shape: Shape) -> Result<Memory, Error> {
-    let layout = rank.prepare(shape)?;
-    let mut memory = Memory::new(plan, layout, id, shape.in_place)?;
+/// One call with memory of its own; what is in each buffer afterwards.
+fn call(rank: &mut Rank<'_>, plan: &VerifiedPlan, id: RankId, shape: Shape) -> Result<Vec<Vec<u8>>, Error> {
+    let mut memory = rank.memory(shape)?;
     for (b, buffer) in plan.buffers.iter().enumerate().filter(|(_, buffer)| buffer.role == Role::Send) {
         if buffer.at.holds(id) {
             let b = BufferId::new(b);
@@ -65,7 +64,7 @@ fn call(rank: &mut Rank<'_>, plan: &VerifiedPlan, id: RankId, shape: Shape) -> R
         }
     }
     rank.call(shape, &mut memory.buffers())?;
-    Ok(memory)
+    Ok((0..plan.buffers.len()).map(|b| memory.bytes(BufferId::new(b)).to_vec()).collect())
 }
 
 /// Not only right within bounds: the very bits that the plan means.
@@ -101,7 +100,7 @@ fn bits_are_those_of_the_oracle() {
                             let (b, rank) = (BufferId::new(b), RankId::new(rank));
                             if buffer.at.holds(rank) {
                                 assert!(
-                                    memory.bytes(b) == expected.buffer(b, rank),
+                                    memory[b.index()] == expected.buffer(b, rank),
                                     "{dtype} {op} at {rank:?}"
                                 );
                             }
@@ -122,7 +121,7 @@ fn calls_of_several_shapes_in_turn() {
             let memory = call(&mut rank, &plan, id, shape(elements)).unwrap();
             let mut entry = vec![0; 4 * elements as usize];
             reference::fill(Dtype::F32, Op::Sum, 3, id, BufferId(0), &mut entry);
-            assert_eq!(memory.bytes(BufferId(0)), entry);
+            assert_eq!(memory[0], entry);
         }
         assert_eq!(rank.calls(), 5);
     });
@@ -200,7 +199,7 @@ fn each_rank_may_have_its_own_form() {
     let results = together(&plan, &[0, 1, 2], |mut rank, id| {
         call(&mut rank, &plan, id, Shape { in_place: id.0 == 1, ..shape(30) }).unwrap()
     });
-    assert_eq!(results[0].bytes(BufferId(1)), results[1].bytes(BufferId(1)));
+    assert_eq!(results[0][1], results[1][1]);
 }
 
 #[test]
@@ -301,13 +300,37 @@ fn what_a_plan_does_not_serve_is_refused() {
     let error = rank.prepare(Shape { in_place: true, ..shape(4) }).unwrap_err();
     assert_eq!(error.kind, Kind::Unsupported, "{error}");
 
-    let mut p = PlanBuilder::new("direct", "copy", &[2]);
-    let input = p.buffer("input", Role::Send, 1);
-    let output = p.buffer("output", Role::Recv, 1);
-    let b = p.block(0);
-    p.step(b, &[peer(1, input, 0)], &[local(output, 0)]);
-    let error = check_supported(&p.finish().unwrap().plan).unwrap_err();
-    assert_eq!(error.kind, Kind::Unsupported, "{error}");
+    let refused = |why: &str, schedule: Schedule| {
+        let mut plan = plans::ring(2).plan().clone();
+        plan.header.schedule = schedule;
+        let error = check_supported(&plan).unwrap_err();
+        assert_eq!(error.kind, Kind::Unsupported, "{error}");
+        assert!(error.message.contains(why), "{error}");
+    };
+    let usual = Schedule::default;
+    refused("protocol ll,", Schedule { protocol: Protocol::Ll, ..usual() });
+    refused("protocol ll128,", Schedule { protocol: Protocol::Ll128, ..usual() });
+    refused("threads", Schedule { threads: Some(2), ..usual() });
+    refused("prefers", Schedule { prefer: vec![Transport::Rdma], ..usual() });
+    refused("shared memory", Schedule { avoid: vec![Transport::Shared], ..usual() });
+    refused("switch", Schedule { via_switch: true, ..usual() });
+    refused("wire", Schedule { wire: Some(Wire::Bf16), ..usual() });
+    let served = Schedule {
+        protocol: Protocol::Simple,
+        slice_bytes: Some(4096),
+        threads: Some(1),
+        prefer: vec![Transport::Nvlink, Transport::Shared],
+        avoid: vec![Transport::Tcp],
+        ..usual()
+    };
+    let mut plan = plans::ring(2).plan().clone();
+    plan.header.schedule = served;
+    check_supported(&plan).unwrap();
+    // What the schedule asks for is the most that a slot gets; the job's word comes first.
+    let job = Job::new(shape(1 << 20));
+    assert_eq!(Geometry::of(&plan, &job).unwrap().slot_bytes, 4096);
+    assert_eq!(Geometry::of(&plan, &Job { slot_bytes: Some(512), ..job }).unwrap().slot_bytes, 512);
+    assert_eq!(Geometry::of(&plan, &Job::new(shape(8))).unwrap().slot_bytes, 64);
 
     let ring = plans::ring(4);
     let few = Job { slots: Some(0), ..Job::new(shape(4)) };

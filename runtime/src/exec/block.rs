@@ -9,8 +9,9 @@
 use super::kernels::{self, Fold};
 use super::places::{Area, Setting};
 use super::program::{Arg, Program, StepProgram, WaitOn};
+use super::windows::Window;
 use crate::channel::{Incoming, Outgoing};
-use crate::memory::board::{At, BlockWords};
+use crate::memory::board::{At, BlockWords, Board};
 
 /// Where a block of a copy stands.
 #[derive(Debug, Clone, Copy)]
@@ -36,12 +37,16 @@ pub struct Machine<'s> {
     pub program: Program,
     /// Where they stand.
     pub states: Vec<BlockState>,
+    /// Those that have not done their part yet: indices of `states`.
+    pub live: Vec<u32>,
     /// Where they say so.
     pub words: Vec<&'s BlockWords>,
     /// The channels it writes, each for all copies.
     pub outgoing: Vec<Outgoing<'s>>,
     /// The channels it reads, each for all copies.
     pub incoming: Vec<Incoming<'s>>,
+    /// The buffers of peers that it reaches into.
+    pub windows: Vec<Window<'s>>,
     /// How many copies there are.
     pub copies: u32,
     /// S.
@@ -63,6 +68,8 @@ pub struct Act<'a> {
     pub call: u64,
     /// Its signature.
     pub signature: u64,
+    /// Where it says that the run has ended.
+    pub board: &'a Board,
 }
 
 /// How far a block came.
@@ -79,7 +86,17 @@ pub enum Advance {
         /// An index into `Machine::incoming`.
         end: usize,
     },
+    /// The run has ended, and it may write to no peer any more.
+    Aborted,
+    /// A peer said that its buffer lies where it cannot.
+    Astray {
+        /// An index into `Machine::windows`.
+        window: usize,
+    },
 }
+
+/// `BlockState::section` of a block that has done its part.
+const DONE: u8 = 3;
 
 /// After so many events a block lets the others of its rank have a turn.
 const BURST: u32 = 16;
@@ -89,8 +106,8 @@ impl<'s> Machine<'s> {
     pub fn new(
         program: Program,
         words: Vec<&'s BlockWords>,
-        outgoing: Vec<Outgoing<'s>>,
-        incoming: Vec<Incoming<'s>>,
+        (outgoing, incoming): (Vec<Outgoing<'s>>, Vec<Incoming<'s>>),
+        windows: Vec<Window<'s>>,
         copies: u32,
         slot_bytes: u64,
     ) -> Machine<'s> {
@@ -99,23 +116,36 @@ impl<'s> Machine<'s> {
             (0..copies).map(move |copy| BlockState {
                 block,
                 copy,
-                section: 3,
+                section: DONE,
                 iteration: 0,
                 step: 0,
                 micro: 0,
             })
         });
-        let states = states.collect();
-        let (sources, destinations) = (Vec::new(), Vec::new());
-        Machine { program, states, words, outgoing, incoming, copies, slot_bytes, sources, destinations }
+        Machine {
+            states: states.collect(),
+            live: Vec::new(),
+            program,
+            words,
+            outgoing,
+            incoming,
+            windows,
+            copies,
+            slot_bytes,
+            sources: Vec::new(),
+            destinations: Vec::new(),
+        }
     }
 
     /// Puts every block at its beginning.
-    pub fn begin(&mut self) {
-        for (state, words) in self.states.iter_mut().zip(&self.words) {
+    pub fn begin(&mut self, slices: u64) {
+        self.live.clear();
+        for index in 0..self.states.len() {
+            let state = &mut self.states[index];
             let first = self.program.blocks[state.block as usize].sections[0].start;
             *state = BlockState { section: 0, iteration: 0, step: first, micro: 0, ..*state };
-            words.publish(At::Nowhere, 0);
+            self.settle(index, slices);
+            self.live.push(index as u32);
         }
         self.outgoing.iter_mut().for_each(|end| end.first = true);
         self.incoming.iter_mut().for_each(|end| end.first = true);
@@ -126,11 +156,12 @@ impl<'s> Machine<'s> {
     /// # Safety
     /// `act.areas` and `act.scratch` are as large as the setting's layout says, for this thread's use alone; an area
     /// of a `Send` buffer need only be readable. They overlap only as the plan's overlaps say, and only if the call
-    /// is in place.
+    /// is in place. Windows were prepared for that layout, and every rank of the job keeps to the plan: peers touch
+    /// registered memory only as it says.
     pub unsafe fn advance(&mut self, index: usize, act: &Act<'_>) -> Advance {
         let mut moved = Advance::Blocked;
         for _ in 0..BURST {
-            if !self.at_step(index, act.setting.slices) {
+            if self.finished(index) {
                 return Advance::Finished;
             }
             // SAFETY: the caller's promise.
@@ -143,33 +174,38 @@ impl<'s> Machine<'s> {
         moved
     }
 
-    /// Goes to the next section or iteration where the last one has ended; whether there is a step to do.
+    /// Whether a block has done its part.
     #[inline]
-    fn at_step(&mut self, index: usize, slices: u64) -> bool {
+    pub fn finished(&self, index: usize) -> bool {
+        self.states[index].section == DONE
+    }
+
+    /// Goes to the next section or iteration where the last one has ended, and says where the block stands now.
+    #[inline]
+    fn settle(&mut self, index: usize, slices: u64) {
         let state = &mut self.states[index];
         let sections = &self.program.blocks[state.block as usize].sections;
-        while state.section < 3 {
-            let section = &sections[state.section as usize];
+        while let Some(section) = sections.get(state.section as usize) {
             if state.step < section.end {
-                if state.micro == 0 {
-                    let id = self.program.steps[state.step as usize].id;
-                    self.words[index].publish(At::Step(id.0), state.iteration);
-                }
-                return true;
+                let id = self.program.steps[state.step as usize].id;
+                self.words[index].publish(At::Step(id.0), state.iteration);
+                return;
             }
             if state.section == 1 && state.iteration + 1 < slices && !section.is_empty() {
                 state.iteration += 1;
                 state.step = section.start;
                 continue;
             }
+            if state.section == 1 {
+                // Whoever is in the epilogue is past all iterations, also with an empty body.
+                state.iteration = slices - 1;
+            }
             state.section += 1;
             if let Some(next) = sections.get(state.section as usize) {
                 state.step = next.start;
-            } else {
-                self.words[index].publish(At::Done, state.iteration);
             }
         }
-        false
+        self.words[index].publish(At::Done, state.iteration);
     }
 
     /// One event, if everything it needs is there.
@@ -209,6 +245,18 @@ impl<'s> Machine<'s> {
             }
         }
 
+        if step.peers && bytes > 0 {
+            // Nobody writes to a peer after having seen that the run has ended.
+            if step.writes_peers && act.board.aborted() {
+                return Advance::Aborted;
+            }
+            for arg in sources.iter().chain(destinations) {
+                let Arg::Peer { window, .. } = *arg else { continue };
+                if !self.windows[window as usize].open(act.call) {
+                    return Advance::Astray { window: window as usize };
+                }
+            }
+        }
         if bytes > 0 {
             let mut offset = 0;
             for micro in state.micro..end {
@@ -225,7 +273,7 @@ impl<'s> Machine<'s> {
                         Arg::Channel { end, token: false } => {
                             self.sources.push(self.incoming[at(end)].slot().wrapping_add(offset));
                         }
-                        place => self.sources.push(address(place, micro, &state, act)),
+                        place => self.sources.push(address(place, micro, &state, act, &self.windows)),
                     }
                 }
                 for arg in destinations {
@@ -234,7 +282,7 @@ impl<'s> Machine<'s> {
                         Arg::Channel { end, token: false } => {
                             self.destinations.push(self.outgoing[at(end)].slot().wrapping_add(offset));
                         }
-                        place => self.destinations.push(address(place, micro, &state, act)),
+                        place => self.destinations.push(address(place, micro, &state, act, &self.windows)),
                     }
                 }
                 let fold = Fold {
@@ -266,10 +314,12 @@ impl<'s> Machine<'s> {
                 outgoing.publish(act.call, act.signature);
             }
         }
+        let ended = end == step.width;
         let next = &mut self.states[index];
-        if end == step.width {
+        if ended {
             next.step += 1;
             next.micro = 0;
+            self.settle(index, act.setting.slices);
         } else {
             next.micro = end;
         }
@@ -321,19 +371,19 @@ fn finished(other: &BlockState, wait: &WaitOn, waiter: &BlockState, slices: u64)
 
 /// Where the micro-step finds a place.
 #[inline]
-fn address(place: Arg, micro: u32, state: &BlockState, act: &Act<'_>) -> *mut u8 {
+fn address(place: Arg, micro: u32, state: &BlockState, act: &Act<'_>, windows: &[Window<'_>]) -> *mut u8 {
     let cells = &act.setting.cells;
-    match place {
-        Arg::User { buffer, block, position } => {
-            let mut block = block;
-            let mut position = position + micro;
-            if position >= cells.per_block() {
-                block += position / cells.per_block();
-                position %= cells.per_block();
-            }
-            let start = act.areas[buffer as usize].start;
-            start.wrapping_add(cells.user(state.copy, block, position, state.iteration) as usize)
+    let user = |start: *mut u8, mut block: u32, position: u32| {
+        let mut position = position + micro;
+        if position >= cells.per_block() {
+            block += position / cells.per_block();
+            position %= cells.per_block();
         }
+        start.wrapping_add(cells.user(state.copy, block, position, state.iteration) as usize)
+    };
+    match place {
+        Arg::User { buffer, block, position } => user(act.areas[buffer as usize].start, block, position),
+        Arg::Peer { window, block, position } => user(windows[window as usize].start(), block, position),
         Arg::Scratch { cell } => {
             act.scratch.wrapping_add(cells.scratch(state.copy, cell + micro, state.iteration) as usize)
         }

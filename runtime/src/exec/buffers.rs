@@ -1,9 +1,10 @@
 //! The caller's buffers: what a rank calls with, and memory to call with.
 //!
-//! In: slices, or a plan and its layout. Out: [`Buffers`], borrowed for the time of a call and checked against what
-//! the plan asks for; [`Memory`], which owns a rank's buffers, laid over each other as the plan says if the calls are
-//! in place. The one hard idea: two buffers may share memory only as the plan's overlaps say, cell by cell; any other
-//! overlap is an error, because steps would then overwrite what others have yet to read.
+//! In: slices and registered memory, or a plan and its layout. Out: [`Buffers`], borrowed for the time of a call and
+//! checked against what the plan asks for; [`Memory`], which owns a rank's buffers, laid over each other as the plan
+//! says if the calls are in place, and registered where peers reach into them. The one hard idea: two buffers may share
+//! memory only as the plan's overlaps say, cell by cell; any other overlap is an error, because steps would then
+//! overwrite what others have yet to read.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -12,9 +13,12 @@ use plan::ids::{BufferId, RankId};
 use plan::layout::Layout;
 use plan::plan::{Overlap, Plan, Role};
 
+use super::exposed::Exposed;
 use super::places::Area;
 use crate::error::{Error, Kind};
 use crate::memory::memfd::Mapping;
+use crate::memory::registered::{self, Registered};
+use crate::memory::segment::Segment;
 
 /// A rank's buffers, borrowed for a call.
 #[derive(Debug)]
@@ -25,10 +29,26 @@ pub struct Buffers<'a> {
 
 /// A rank's buffers, owned.
 #[derive(Debug)]
-pub struct Memory {
+pub struct Memory<'s> {
     areas: Vec<Area>,
-    /// Where each buffer lies: which mapping, and where in it.
-    _mappings: Vec<Mapping>,
+    /// The piece that each buffer lies in.
+    piece_of: Vec<usize>,
+    pieces: Vec<Piece<'s>>,
+}
+
+#[derive(Debug)]
+enum Piece<'s> {
+    /// Held, and reached through the areas.
+    Private(#[expect(dead_code, reason = "it keeps the memory mapped")] Mapping),
+    Registered(Registered<'s>),
+}
+
+/// Buffers of a rank that lie on each other, or one that lies alone.
+struct Group {
+    /// Each with its offset.
+    members: Vec<(usize, u64)>,
+    bytes: u64,
+    exposed: bool,
 }
 
 impl<'a> Buffers<'a> {
@@ -41,14 +61,16 @@ impl<'a> Buffers<'a> {
     #[must_use]
     pub fn send(mut self, buffer: BufferId, memory: &'a [u8]) -> Buffers<'a> {
         // Never written: only destinations of steps are, and no step of a verified plan has a `Send` buffer there.
-        self.areas[buffer.index()] = Area { start: memory.as_ptr().cast_mut(), bytes: memory.len() as u64 };
+        self.areas[buffer.index()] =
+            Area { start: memory.as_ptr().cast_mut(), bytes: memory.len() as u64, registered: false };
         self
     }
 
     /// The memory of a `Recv` buffer.
     #[must_use]
     pub fn recv(mut self, buffer: BufferId, memory: &'a mut [u8]) -> Buffers<'a> {
-        self.areas[buffer.index()] = Area { start: memory.as_mut_ptr(), bytes: memory.len() as u64 };
+        self.areas[buffer.index()] =
+            Area { start: memory.as_mut_ptr(), bytes: memory.len() as u64, registered: false };
         self
     }
 
@@ -58,16 +80,39 @@ impl<'a> Buffers<'a> {
         memory: &'a mut [u8],
         parts: &[(BufferId, Range<usize>)],
     ) -> Result<Buffers<'a>, Error> {
-        let (start, len) = (memory.as_mut_ptr(), memory.len());
+        self.parts(memory.as_mut_ptr(), memory.len(), parts, false)?;
+        Ok(self)
+    }
+
+    /// The registered memory of one or several buffers: each is a part of `memory`. Parts beyond its end are refused.
+    pub fn registered(
+        mut self,
+        memory: &'a mut Registered<'_>,
+        parts: &[(BufferId, Range<usize>)],
+    ) -> Result<Buffers<'a>, Error> {
+        self.parts(memory.start(), memory.len(), parts, true)?;
+        Ok(self)
+    }
+
+    fn parts(
+        &mut self,
+        start: *mut u8,
+        len: usize,
+        parts: &[(BufferId, Range<usize>)],
+        registered: bool,
+    ) -> Result<(), Error> {
         for (buffer, part) in parts {
             if part.start > part.end || part.end > len {
                 let message = format!("bytes {}..{} are not within the {len} given", part.start, part.end);
                 return Err(Error::new(Kind::Invalid, message));
             }
-            self.areas[buffer.index()] =
-                Area { start: start.wrapping_add(part.start), bytes: (part.end - part.start) as u64 };
+            self.areas[buffer.index()] = Area {
+                start: start.wrapping_add(part.start),
+                bytes: (part.end - part.start) as u64,
+                registered,
+            };
         }
-        Ok(self)
+        Ok(())
     }
 
     /// The areas.
@@ -117,6 +162,34 @@ impl<'a> Buffers<'a> {
         Ok(())
     }
 
+    /// Whether all that peers reach into lies in the registered memory of `rank`.
+    pub(crate) fn check_registered(
+        &self,
+        plan: &Plan,
+        exposed: &Exposed,
+        segment: &Segment,
+        rank: RankId,
+    ) -> Result<(), Error> {
+        let (region, bytes) = segment.region(rank);
+        for (b, area) in self.areas.iter().enumerate() {
+            let within = area.registered && {
+                let offset = (area.start as u64).wrapping_sub(region as u64);
+                offset <= bytes && area.bytes <= bytes - offset
+            };
+            if exposed.is(rank, BufferId::new(b)) && area.bytes > 0 && !within {
+                let name = &plan.buffers[b].name;
+                let message = format!(
+                    "rank {}: other ranks reach into buffer `{name}`, which must lie in this rank's registered memory",
+                    rank.0
+                );
+                return Err(Error::new(Kind::Invalid, message)
+                    .culprit(rank.0)
+                    .help("take its memory from `Rank::alloc`, or use a plan of messages alone"));
+            }
+        }
+        Ok(())
+    }
+
     /// The bytes that a declared overlap has in common, if both sides of it are one memory.
     fn declared(&self, layout: &Layout, plan: &Plan, overlap: &Overlap) -> Option<u64> {
         let bytes = |first| cell_bytes(layout, plan, first, overlap.cells);
@@ -128,45 +201,40 @@ impl<'a> Buffers<'a> {
     }
 }
 
-impl Memory {
-    /// Zeroed memory for all buffers of `rank`.
-    pub fn new(plan: &Plan, layout: &Layout, rank: RankId, in_place: bool) -> Result<Memory, Error> {
-        let bytes =
-            |b: usize| if plan.buffers[b].at.holds(rank) { layout.buffer_bytes(BufferId::new(b)) } else { 0 };
-        let count = plan.buffers.len();
-        // Buffers that overlap form a group; each has an offset from the group's first buffer.
-        let mut group: Vec<usize> = (0..count).collect();
-        let mut offset = vec![0i128; count];
-        if in_place {
-            for overlap in plan.overlaps.iter().filter(|o| o.rank == rank) {
-                let (left, right) = (overlap.left.index(), overlap.right.index());
-                let start = |first| i128::from(cell_bytes(layout, plan, first, overlap.cells).start);
-                let shift =
-                    offset[right] + start(overlap.right_cell) - start(overlap.left_cell) - offset[left];
-                let (from, to) = (group[left], group[right]);
-                if from != to {
-                    for b in (0..count).filter(|&b| group[b] == from) {
-                        offset[b] += shift;
-                    }
-                    group.iter_mut().filter(|g| **g == from).for_each(|g| *g = to);
-                }
+impl<'s> Memory<'s> {
+    /// Zeroed memory for all buffers of `rank`; what peers reach into is registered.
+    pub(super) fn new(
+        plan: &Plan,
+        layout: &Layout,
+        exposed: &Exposed,
+        segment: &'s Segment,
+        rank: RankId,
+        in_place: bool,
+    ) -> Result<Memory<'s>, Error> {
+        let mut areas = vec![Area::NONE; plan.buffers.len()];
+        let mut piece_of = vec![0; plan.buffers.len()];
+        let mut pieces = Vec::new();
+        for group in groups(plan, layout, exposed, rank, in_place) {
+            let (piece, first) = if group.exposed {
+                let piece = Registered::new(segment, rank, group.bytes)?;
+                let first = piece.start();
+                (Piece::Registered(piece), first)
+            } else {
+                let mapping = Mapping::private(group.bytes)?;
+                let first = mapping.start();
+                (Piece::Private(mapping), first)
+            };
+            for (b, offset) in group.members {
+                areas[b] = Area {
+                    start: first.wrapping_add(offset as usize),
+                    bytes: buffer_bytes(plan, layout, rank, b),
+                    registered: group.exposed,
+                };
+                piece_of[b] = pieces.len();
             }
+            pieces.push(piece);
         }
-        let mut areas = vec![Area::NONE; count];
-        let mut mappings = Vec::new();
-        for leader in 0..count {
-            let members: Vec<usize> = (0..count).filter(|&b| group[b] == leader).collect();
-            let low = members.iter().map(|&b| offset[b]).min().unwrap_or(0);
-            let high = members.iter().map(|&b| offset[b] + i128::from(bytes(b))).max().unwrap_or(0);
-            let length = u64::try_from(high - low).unwrap_or(u64::MAX);
-            let mapping = Mapping::private(length)?;
-            for &b in members.iter().filter(|&&b| plan.buffers[b].role != Role::Scratch) {
-                let start = mapping.start().wrapping_add((offset[b] - low) as usize);
-                areas[b] = Area { start, bytes: bytes(b) };
-            }
-            mappings.push(mapping);
-        }
-        Ok(Memory { areas, _mappings: mappings })
+        Ok(Memory { areas, piece_of, pieces })
     }
 
     /// To call with.
@@ -174,25 +242,90 @@ impl Memory {
         Buffers { areas: self.areas.clone(), memory: PhantomData }
     }
 
-    /// The bytes of one buffer.
+    /// The bytes of one buffer; none in quarantine (see [`Registered::quarantined`]).
     pub fn bytes(&self, buffer: BufferId) -> &[u8] {
-        let Area { start, bytes } = self.areas[buffer.index()];
+        let Area { start, bytes, .. } = self.given(buffer);
         if bytes == 0 {
             return &[];
         }
-        // SAFETY: the area lies within a mapping of this value, and is borrowed as this value is.
+        // SAFETY: the area lies within a piece of this value, and is borrowed as this value is.
         unsafe { std::slice::from_raw_parts(start, bytes as usize) }
     }
 
-    /// The bytes of one buffer, to be written.
+    /// The bytes of one buffer, to be written; none in quarantine.
     pub fn bytes_mut(&mut self, buffer: BufferId) -> &mut [u8] {
-        let Area { start, bytes } = self.areas[buffer.index()];
+        let Area { start, bytes, .. } = self.given(buffer);
         if bytes == 0 {
             return &mut [];
         }
-        // SAFETY: the area lies within a mapping of this value, and is borrowed as this value is.
+        // SAFETY: the area lies within a piece of this value, and is borrowed as this value is.
         unsafe { std::slice::from_raw_parts_mut(start, bytes as usize) }
     }
+
+    fn given(&self, buffer: BufferId) -> Area {
+        match self.pieces.get(self.piece_of[buffer.index()]) {
+            Some(Piece::Registered(piece)) if piece.quarantined() => Area::NONE,
+            _ => self.areas[buffer.index()],
+        }
+    }
+}
+
+impl Drop for Memory<'_> {
+    fn drop(&mut self) {
+        // Registered memory is a stack.
+        while self.pieces.pop().is_some() {}
+    }
+}
+
+/// The registered memory that [`Memory`] takes for calls of this layout at `rank`.
+pub(crate) fn registered_bytes(
+    plan: &Plan,
+    layout: &Layout,
+    exposed: &Exposed,
+    rank: RankId,
+    in_place: bool,
+) -> u64 {
+    let groups = groups(plan, layout, exposed, rank, in_place).into_iter();
+    groups.filter(|g| g.exposed).map(|g| registered::taken(g.bytes)).fold(0, u64::saturating_add)
+}
+
+/// The buffers of a rank, those together that lie on each other.
+fn groups(plan: &Plan, layout: &Layout, exposed: &Exposed, rank: RankId, in_place: bool) -> Vec<Group> {
+    let count = plan.buffers.len();
+    // Each has an offset from its group's first buffer.
+    let mut group: Vec<usize> = (0..count).collect();
+    let mut offset = vec![0i128; count];
+    if in_place {
+        for overlap in plan.overlaps.iter().filter(|o| o.rank == rank) {
+            let (left, right) = (overlap.left.index(), overlap.right.index());
+            let start = |first| i128::from(cell_bytes(layout, plan, first, overlap.cells).start);
+            let shift = offset[right] + start(overlap.right_cell) - start(overlap.left_cell) - offset[left];
+            let (from, to) = (group[left], group[right]);
+            if from != to {
+                for b in (0..count).filter(|&b| group[b] == from) {
+                    offset[b] += shift;
+                }
+                group.iter_mut().filter(|g| **g == from).for_each(|g| *g = to);
+            }
+        }
+    }
+    let of = |leader: usize| {
+        let members = || (0..count).filter(|&b| group[b] == leader);
+        let bytes = |b: usize| i128::from(buffer_bytes(plan, layout, rank, b));
+        let low = members().map(|b| offset[b]).min().unwrap_or(0);
+        let high = members().map(|b| offset[b] + bytes(b)).max().unwrap_or(0);
+        let callers = members().filter(|&b| plan.buffers[b].role != Role::Scratch);
+        Group {
+            members: callers.map(|b| (b, (offset[b] - low) as u64)).collect(),
+            bytes: u64::try_from(high - low).unwrap_or(u64::MAX),
+            exposed: members().any(|b| exposed.is(rank, BufferId::new(b))),
+        }
+    };
+    (0..count).map(of).filter(|group| !group.members.is_empty()).collect()
+}
+
+fn buffer_bytes(plan: &Plan, layout: &Layout, rank: RankId, b: usize) -> u64 {
+    if plan.buffers[b].at.holds(rank) { layout.buffer_bytes(BufferId::new(b)) } else { 0 }
 }
 
 fn recv_buffers(plan: &Plan) -> impl Iterator<Item = usize> {

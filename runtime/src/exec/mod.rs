@@ -1,37 +1,45 @@
 //! Executes plans: one thread per rank drives all blocks of that rank.
 //!
 //! In: a verified plan, the shared segment, a rank; then calls. Out: results in the caller's buffers, or an error.
-//! [`Rank::call`] is the loop: every block in turn acts while it can; when none can, the rank waits ([`crate::wait`])
-//! and looks at the abort word and the deadline. Blocks are state machines ([`block`]), places and lengths come from
-//! [`places`], arithmetic from [`kernels`].
+//! [`Rank::call`] enters, drives all blocks to their ends ([`drive`]) and leaves ([`leave`]). Blocks are state machines
+//! ([`block`]), places and lengths come from [`places`], those of peers from [`windows`], arithmetic from [`kernels`].
 
 pub mod block;
 pub mod buffers;
+mod drive;
+pub mod exposed;
 pub mod kernels;
+mod leave;
 pub mod places;
 pub mod program;
+pub mod windows;
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use plan::dtype::{Dtype, Op};
 use plan::file::ContentHash;
-use plan::ids::RankId;
+use plan::ids::{BufferId, RankId};
 use plan::layout::Layout;
-use plan::plan::{Form, Operand, Plan};
+use plan::plan::{Form, Plan};
 use plan::signature::{self, Signature};
 use plan::verify::VerifiedPlan;
 
-use self::block::{Act, Advance, Machine};
-use self::buffers::Buffers;
+use self::block::{Act, Machine};
+use self::buffers::{Buffers, Memory};
+use self::drive::{Stop, drive, pause};
+use self::exposed::{Exposed, accessors};
+use self::leave::Access;
 use self::places::{Area, Cells, Setting};
 use self::program::Program;
+use self::windows::Window;
 use crate::call::Record;
 use crate::channel::{Incoming, Outgoing};
 use crate::error::{Error, Kind};
 use crate::memory::memfd::Mapping;
+use crate::memory::registered::Registered;
 use crate::memory::segment::Segment;
-use crate::wait::{Policy, Turn, Waiter};
+use crate::wait::{Policy, Waiter};
 use crate::watch;
 
 /// What a call is about, the same on all ranks.
@@ -67,6 +75,9 @@ pub struct Rank<'s> {
     machine: Machine<'s>,
     patience: Patience,
     waiter: Waiter,
+    exposed: Exposed,
+    /// The ranks that reach into memory of this one.
+    accessors: Vec<RankId>,
     call: u64,
     prepared: Option<Prepared>,
     records: u64,
@@ -114,8 +125,11 @@ impl<'s> Rank<'s> {
             })
         });
         let incoming = incoming.collect();
+        let windows =
+            program.windows.iter().map(|&(owner, buffer)| Window::new(segment, owner, buffer)).collect();
         let words = segment.blocks(rank).iter().collect();
-        let machine = Machine::new(program, words, outgoing, incoming, copies, u64::from(slot_bytes));
+        let ends = (outgoing, incoming);
+        let machine = Machine::new(program, words, ends, windows, copies, u64::from(slot_bytes));
         let plan_hash = plan.content_hash();
         let waiter = Waiter::new(patience.policy);
         Ok(Rank {
@@ -125,6 +139,8 @@ impl<'s> Rank<'s> {
             machine,
             patience,
             waiter,
+            exposed: Exposed::of(plan),
+            accessors: accessors(plan, rank),
             call: 0,
             prepared: None,
             records: 0,
@@ -144,6 +160,21 @@ impl<'s> Rank<'s> {
         }
     }
 
+    /// Zeroed memory that this rank's peers may reach into, from what the segment has of it for this rank.
+    pub fn alloc(&self, bytes: u64) -> Result<Registered<'s>, Error> {
+        Registered::new(self.segment, self.rank, bytes)
+    }
+
+    /// Memory for all buffers of calls of one shape: registered where peers reach into it.
+    pub fn memory(&mut self, shape: Shape) -> Result<Memory<'s>, Error> {
+        let (plan, segment, rank): (&Plan, _, _) = (self.plan, self.segment, self.rank);
+        self.prepare(shape)?;
+        let Some(prepared) = &self.prepared else {
+            return Err(Error::new(Kind::Internal, "a call was not prepared"));
+        };
+        Memory::new(plan, &prepared.layout, &self.exposed, segment, rank, shape.in_place)
+    }
+
     /// One call of the plan, with this rank's buffers; returns when the result is there and nobody touches the
     /// buffers any more.
     ///
@@ -159,33 +190,49 @@ impl<'s> Rank<'s> {
         };
         if prepared.checked.as_deref() != Some(buffers.areas()) {
             buffers.check(self.plan, &prepared.layout, self.rank, shape.in_place)?;
+            buffers.check_registered(self.plan, &self.exposed, self.segment, self.rank)?;
             prepared.checked = Some(buffers.areas().to_vec());
         }
 
-        // ENTRY: from here on peers may rely on this rank.
+        // ENTRY: from here on peers may rely on this rank. Where its buffers lie is written down before any READY.
         self.call += 1;
-        let own = self.segment.rank(self.rank);
-        own.entered.store(self.call, Ordering::Relaxed);
         let act = Act {
             setting: &prepared.setting,
             areas: buffers.areas(),
             scratch: prepared.scratch.start(),
             call: self.call,
             signature: prepared.signature.of_call(self.call),
+            board: self.segment.board(),
         };
-        self.machine.begin();
-        // SAFETY: `Buffers` borrows the caller's memory exclusively (for `Send` buffers: shared) and `check` has
-        // compared sizes and overlaps with what layout and plan ask for; scratch was sized by `work_out`.
-        let outcome = unsafe {
-            drive(&mut self.machine, &mut self.waiter, &act, self.segment, self.rank, self.patience)
-        };
-        // EXIT: with slots alone no peer ever touches this rank's buffers, so its own last step is the end.
+        let direct = self.exposed.any();
+        let (access, mut aborted) = Access::enter(self.segment, self.rank, self.call, direct);
+        let mut outcome = Err(Stop::Aborted);
+        if !aborted {
+            publish(self.segment, self.rank, &self.exposed, act.areas);
+            self.machine.begin(prepared.setting.slices);
+            // SAFETY: `Buffers` borrows the caller's memory exclusively (for `Send` buffers: shared) and the checks
+            // have compared sizes, overlaps and registration with what layout and plan ask for; scratch was sized and
+            // windows were prepared by `work_out`. Peers run the same verified plan.
+            outcome = unsafe {
+                drive(&mut self.machine, &mut self.waiter, &act, self.segment, self.rank, self.patience)
+            };
+            aborted = self.machine.program.reads_peers && !leave::good(self.segment);
+        }
+        drop(access);
+        if outcome.is_ok() && aborted {
+            outcome = Err(Stop::Aborted);
+        }
         match outcome {
+            // EXIT: every access of a peer has ended before a DONE that this rank has received (V5).
             Ok(()) => {
-                own.left.store(self.call, Ordering::Relaxed);
+                self.segment.rank(self.rank).left.store(self.call, Ordering::Relaxed);
                 Ok(())
             }
-            Err(stop) => Err(self.fail(stop)),
+            Err(stop) => {
+                let error = self.fail(stop);
+                leave::settle(self.segment, self.rank, &self.accessors, self.call);
+                Err(error)
+            }
         }
     }
 
@@ -253,8 +300,7 @@ impl<'s> Rank<'s> {
             in_place,
         };
         // A plan that only exchanges messages sends the same in both forms, and each rank may have its own.
-        let form = plan.operands.iter().any(|o| matches!(o, Operand::Peer { .. }));
-        let form = form.then_some(if in_place { Form::Same } else { Form::Disjoint });
+        let form = self.exposed.any().then_some(if in_place { Form::Same } else { Form::Disjoint });
         let signature = Signature::new(&signature::Call {
             plan: self.plan_hash,
             collective: &header.collective,
@@ -272,6 +318,7 @@ impl<'s> Rank<'s> {
         self.segment.rank(self.rank).record(&record, self.records);
         let setting = Setting { dtype, op, divisor, slices: layout.slices(), cells };
         let scratch = Mapping::private(layout.scratch_bytes(self.rank))?;
+        self.machine.windows.iter_mut().for_each(|window| window.prepare(&layout));
         Ok(Prepared { shape, layout, setting, scratch, signature, checked: None })
     }
 
@@ -287,6 +334,15 @@ impl<'s> Rank<'s> {
             Stop::Mismatch { end } => {
                 let from = self.machine.incoming[end].from;
                 self.give_up(watch::mismatch(self.segment, self.rank, from, self.call))
+            }
+            Stop::Astray { window } => {
+                let window = &self.machine.windows[window];
+                let name = &self.plan.buffers[window.buffer.index()].name;
+                let message = format!(
+                    "rank {} says that its buffer `{name}` lies outside of its registered memory",
+                    window.owner.0
+                );
+                self.give_up(Error::new(Kind::Internal, message).culprit(window.owner.0))
             }
         }
     }
@@ -311,101 +367,18 @@ impl<'s> Rank<'s> {
     }
 }
 
-/// Why a rank stops waiting.
-#[derive(Debug, Clone, Copy)]
-enum Stop {
-    /// The board says so.
-    Aborted,
-    /// Nothing has moved for too long.
-    Deadline {
-        /// For how long.
-        waited: Duration,
-    },
-    /// A message of a different call.
-    Mismatch {
-        /// An index into `Machine::incoming`.
-        end: usize,
-    },
-}
-
-/// Drives all blocks to their ends.
-///
-/// # Safety
-/// As for `Machine::advance`.
-unsafe fn drive(
-    machine: &mut Machine<'_>,
-    waiter: &mut Waiter,
-    act: &Act<'_>,
-    segment: &Segment,
-    rank: RankId,
-    patience: Patience,
-) -> Result<(), Stop> {
-    waiter.reset();
-    let deadline = patience.stalled.min(patience.late);
-    let blocks = machine.states.len();
-    // One look at every block: whether any moved, and whether all have finished.
-    let sweep = |machine: &mut Machine<'_>| {
-        let (mut moved, mut finished) = (false, 0);
-        for index in 0..blocks {
-            // SAFETY: the caller's promise.
-            match unsafe { machine.advance(index, act) } {
-                Advance::Moved => moved = true,
-                Advance::Finished => finished += 1,
-                Advance::Blocked => {}
-                Advance::Mismatch { end } => return Err(Stop::Mismatch { end }),
-            }
-        }
-        Ok((moved, finished == blocks))
-    };
-    loop {
-        let (mut moved, mut finished) = sweep(machine)?;
-        if !moved && !finished {
-            let mut woken = Ok((false, false));
-            let stop = pause(waiter, segment, rank, deadline, || {
-                woken = sweep(machine);
-                !matches!(woken, Ok((false, false)))
-            });
-            (moved, finished) = woken?;
-            match stop {
-                Some(Stop::Deadline { waited }) if !moved && !finished => {
-                    // Which deadline counts depends on whether somebody is missing.
-                    let missing = !watch::absent(segment, act.call).is_empty();
-                    if waited > if missing { patience.late } else { patience.stalled } {
-                        return Err(Stop::Deadline { waited });
-                    }
-                }
-                None | Some(Stop::Deadline { .. }) => {}
-                Some(stop) => return Err(stop),
-            }
-        }
-        if finished {
-            return Ok(());
-        }
-        if moved {
-            // A rank that always can act must still see that the run has ended.
-            if segment.board().aborted() {
-                return Err(Stop::Aborted);
-            }
-            waiter.reset();
+/// Writes down where the buffers lie that peers reach into.
+fn publish(segment: &Segment, rank: RankId, exposed: &Exposed, areas: &[Area]) {
+    if !exposed.any() {
+        return;
+    }
+    let (region, _) = segment.region(rank);
+    for (b, area) in areas.iter().enumerate() {
+        let buffer = BufferId::new(b);
+        if exposed.is(rank, buffer) {
+            // An empty buffer may lie anywhere; nobody asks.
+            let offset = if area.bytes > 0 { (area.start as u64).wrapping_sub(region as u64) } else { 0 };
+            segment.area(rank, buffer).publish(offset, area.bytes);
         }
     }
-}
-
-/// One round of a wait; `ready` is a last look before sleeping.
-#[inline]
-fn pause(
-    waiter: &mut Waiter,
-    segment: &Segment,
-    rank: RankId,
-    deadline: Duration,
-    ready: impl FnOnce() -> bool,
-) -> Option<Stop> {
-    if segment.board().aborted() {
-        return Some(Stop::Aborted);
-    }
-    if waiter.round() == Turn::Sleep {
-        segment.rank(rank).sleep(ready);
-    }
-    let waited = waiter.waited();
-    (waited > deadline).then_some(Stop::Deadline { waited })
 }

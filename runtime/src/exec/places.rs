@@ -79,21 +79,16 @@ pub struct Area {
     pub start: *mut u8,
     /// How many.
     pub bytes: u64,
+    /// Whether it was lent as registered memory.
+    pub registered: bool,
 }
 
 // SAFETY: an address alone; what may be done with it is said where it is given to a call.
 unsafe impl Send for Area {}
 
-/// A rank's buffers, one for each buffer of the plan (those of scratch and those it does not have: empty).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Areas {
-    /// For each buffer of the plan.
-    pub areas: Vec<Area>,
-}
-
 impl Area {
     /// No memory.
-    pub const NONE: Area = Area { start: std::ptr::null_mut(), bytes: 0 };
+    pub const NONE: Area = Area { start: std::ptr::null_mut(), bytes: 0, registered: false };
 }
 
 /// What a step needs to know of a call.

@@ -1,15 +1,17 @@
 //! One rank's part of a plan, resolved once so that no step searches anything.
 //!
-//! In: a verified plan (which knows the length class of every value) and a rank. Out: flat arrays of blocks, steps and operands in which
-//! channels are numbers of this rank's own ends and places are (buffer, block, position). Nothing here depends on
-//! counts or addresses, so one program serves every call.
+//! In: a verified plan (which knows the length class of every value) and a rank. Out: flat arrays of blocks, steps and
+//! operands in which channels are numbers of this rank's own ends, places are (buffer, block, position), and places of
+//! peers name one of this rank's few windows into others. Nothing here depends on counts or addresses, so one program
+//! serves every call.
 
 use std::ops::Range;
 
-use plan::ids::{BlockId, ChannelId, RankId, StepId};
-
+use plan::ids::{BlockId, BufferId, ChannelId, RankId, StepId};
 use plan::plan::{ChannelKind, Operand, Plan, Role};
+use plan::schedule::{Protocol, Transport};
 use plan::verify::VerifiedPlan;
+use rustc_hash::FxHashMap;
 
 use crate::error::{Error, Kind};
 
@@ -30,6 +32,10 @@ pub struct Program {
     pub outgoing: Vec<ChannelId>,
     /// The channels that this rank reads, each with the reader's number.
     pub incoming: Vec<(ChannelId, u32)>,
+    /// The buffers of other ranks that this one reaches into.
+    pub windows: Vec<(RankId, BufferId)>,
+    /// Whether it reads any of them.
+    pub reads_peers: bool,
 }
 
 /// A block.
@@ -60,6 +66,10 @@ pub struct StepProgram {
     pub classes: u32,
     /// It carries no data.
     pub token: bool,
+    /// It has places of peers.
+    pub peers: bool,
+    /// It writes to memory of peers.
+    pub writes_peers: bool,
     /// Round after each operand.
     pub round_each: bool,
     /// Apply the operator's outer part.
@@ -90,6 +100,15 @@ pub enum Arg {
         /// Which.
         cell: u32,
     },
+    /// A place in a buffer of another rank.
+    Peer {
+        /// Which buffer: an index into `Program::windows`.
+        window: u32,
+        /// The block.
+        block: u32,
+        /// The cell within the block.
+        position: u32,
+    },
 }
 
 /// A step of another block of this rank that must have finished.
@@ -117,9 +136,15 @@ impl Program {
             classes: Vec::new(),
             outgoing: Vec::new(),
             incoming: Vec::new(),
+            windows: Vec::new(),
+            reads_peers: false,
         };
-        let mut ends = Ends { outgoing: vec![u32::MAX; plan.channels.len()], incoming: Vec::new() };
-        ends.incoming.clone_from(&ends.outgoing);
+        check_supported(plan)?;
+        let mut ends = Ends {
+            outgoing: vec![u32::MAX; plan.channels.len()],
+            incoming: vec![u32::MAX; plan.channels.len()],
+            windows: FxHashMap::default(),
+        };
         for (i, channel) in plan.channels.iter().enumerate() {
             if plan.blocks[channel.writer.index()].rank == rank {
                 ends.outgoing[i] = program.outgoing.len() as u32;
@@ -138,7 +163,7 @@ impl Program {
             for (own, section) in sections.iter_mut().zip([&block.prologue, &block.body, &block.epilogue]) {
                 let start = program.steps.len() as u32;
                 for step in section.clone() {
-                    program.add(plan, StepId(step), &ends)?;
+                    program.add(plan, StepId(step), &mut ends)?;
                 }
                 *own = start..program.steps.len() as u32;
             }
@@ -160,15 +185,18 @@ impl Program {
         &self.args[step.args as usize + step.sources as usize..][..step.destinations as usize]
     }
 
-    fn add(&mut self, plan: &VerifiedPlan, id: StepId, ends: &Ends) -> Result<(), Error> {
+    fn add(&mut self, plan: &VerifiedPlan, id: StepId, ends: &mut Ends) -> Result<(), Error> {
         let step = &plan.steps[id.index()];
         let args = self.args.len() as u32;
-        for &operand in plan.src(step) {
-            self.args.push(arg(plan, operand, &ends.incoming)?);
+        for (operands, incoming) in [(plan.src(step), true), (plan.dst(step), false)] {
+            for &operand in operands {
+                let arg = self.arg(plan, operand, incoming, ends)?;
+                self.args.push(arg);
+            }
         }
-        for &operand in plan.dst(step) {
-            self.args.push(arg(plan, operand, &ends.outgoing)?);
-        }
+        let [reads_peers, writes_peers] = [plan.src(step), plan.dst(step)]
+            .map(|operands| operands.iter().any(|o| matches!(o, Operand::Peer { .. })));
+        self.reads_peers |= reads_peers;
         let token = self.args[args as usize..].iter().all(|a| matches!(a, Arg::Channel { token: true, .. }));
         let first = self.classes.len() as u32;
         if !token {
@@ -191,6 +219,8 @@ impl Program {
             width: step.width,
             classes: first,
             token,
+            peers: reads_peers || writes_peers,
+            writes_peers,
             round_each: step.round_each,
             post: step.post,
         });
@@ -218,40 +248,68 @@ impl Program {
     }
 }
 
-/// Whether ranks can execute a plan; told before any of them is started.
+/// Whether ranks can execute a plan as it asks to be; told before any of them is started.
+///
+/// # Errors
+/// [`Kind::Unsupported`], with what is not there.
 pub fn check_supported(plan: &Plan) -> Result<(), Error> {
-    let peers = plan.operands.iter().any(|o| matches!(o, Operand::Peer { .. }));
-    if peers { Err(unsupported()) } else { Ok(()) }
+    let schedule = &plan.header.schedule;
+    let missing = match schedule.protocol {
+        Protocol::Auto | Protocol::Simple => None,
+        Protocol::Ll => Some("protocol ll"),
+        Protocol::Ll128 => Some("protocol ll128"),
+    };
+    let missing = missing
+        .or(schedule.via_switch.then_some("reduction or multicast in a switch"))
+        .or(schedule.wire.is_some().then_some("a narrower type in transit (`wire`)"))
+        .or(schedule.threads.is_some_and(|threads| threads != 1).then_some("several threads for a block"))
+        .or((!schedule.prefer.is_empty() && !schedule.prefer.contains(&Transport::Shared))
+            .then_some("any of the transports that it prefers"))
+        .or(schedule.avoid.contains(&Transport::Shared).then_some("a transport other than shared memory"));
+    match missing {
+        None => Ok(()),
+        Some(what) => {
+            let message =
+                format!("`{}` asks for {what}, which ranks on CPUs do not have", plan.header.algorithm);
+            Err(Error::new(Kind::Unsupported, message)
+                .help("run it with a schedule that does not ask for this"))
+        }
+    }
 }
 
-fn unsupported() -> Error {
-    let message = "this plan reads or writes the memory of other ranks directly, which is not served yet";
-    Error::new(Kind::Unsupported, message).help("compile it without direct access to peers")
-}
-
-/// For each channel of the plan, this rank's end of it.
+/// For each channel of the plan, this rank's end of it; for each buffer of a peer, its window.
 struct Ends {
     outgoing: Vec<u32>,
     incoming: Vec<u32>,
+    windows: FxHashMap<(RankId, BufferId), u32>,
 }
 
-fn arg(plan: &Plan, operand: Operand, ends: &[u32]) -> Result<Arg, Error> {
-    match operand {
-        Operand::Channel(channel) => {
-            let end = ends[channel.index()];
-            if end == u32::MAX {
-                let message = format!("a step uses channel {}, which its rank has no end of", channel.0);
-                return Err(Error::new(Kind::Internal, message));
+impl Program {
+    fn arg(&mut self, plan: &Plan, operand: Operand, incoming: bool, ends: &mut Ends) -> Result<Arg, Error> {
+        let cells = plan.header.cells;
+        match operand {
+            Operand::Channel(channel) => {
+                let end = if incoming { &ends.incoming } else { &ends.outgoing }[channel.index()];
+                if end == u32::MAX {
+                    let message = format!("a step uses channel {}, which its rank has no end of", channel.0);
+                    return Err(Error::new(Kind::Internal, message));
+                }
+                Ok(Arg::Channel { end, token: plan.channels[channel.index()].kind == ChannelKind::Counter })
             }
-            Ok(Arg::Channel { end, token: plan.channels[channel.index()].kind == ChannelKind::Counter })
+            Operand::Local { buffer, cell } => Ok(match plan.buffers[buffer.index()].role {
+                Role::Scratch => Arg::Scratch { cell },
+                Role::Send | Role::Recv => {
+                    Arg::User { buffer: buffer.0, block: cell / cells, position: cell % cells }
+                }
+            }),
+            Operand::Peer { rank, buffer, cell } => {
+                let windows = &mut self.windows;
+                let window = *ends.windows.entry((rank, buffer)).or_insert_with(|| {
+                    windows.push((rank, buffer));
+                    windows.len() as u32 - 1
+                });
+                Ok(Arg::Peer { window, block: cell / cells, position: cell % cells })
+            }
         }
-        Operand::Local { buffer, cell } => Ok(match plan.buffers[buffer.index()].role {
-            Role::Scratch => Arg::Scratch { cell },
-            Role::Send | Role::Recv => {
-                let cells = plan.header.cells;
-                Arg::User { buffer: buffer.0, block: cell / cells, position: cell % cells }
-            }
-        }),
-        Operand::Peer { .. } => Err(unsupported()),
     }
 }

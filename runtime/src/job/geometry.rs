@@ -1,9 +1,11 @@
 //! Slots and memory of a job.
 //!
-//! In: a plan, and what the job asks for. Out: how many slots of how many bytes each channel gets, and how much memory
-//! the job needs, refused before anything is started if the machine does not have it.
+//! In: a plan, and what the job asks for. Out: how many slots of how many bytes each channel gets, how much registered
+//! memory each rank gets, and how much memory the job needs, refused before anything is started if the machine does not
+//! have it.
 //!
-//! Memory: `board + channels × (lines + k × S)`, the callers' buffers of all ranks, scratch of all ranks.
+//! Memory: `board + channels × (lines + k × S)`, the callers' buffers of all ranks (those that peers reach into lie in
+//! the shared segment), scratch of all ranks.
 
 use plan::ids::{BufferId, RankId};
 use plan::layout::Layout;
@@ -12,6 +14,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Job;
 use crate::error::{Error, Kind};
+use crate::exec::buffers::registered_bytes;
+use crate::exec::exposed::Exposed;
 use crate::exec::program::check_supported;
 use crate::memory::budget::{self, Needs};
 use crate::memory::segment;
@@ -33,7 +37,8 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// What suits a job: what it asks for, else 64 KiB, or less if no message is as long.
+    /// What suits a job: what it asks for, else what the plan's schedule asks for at most, else 64 KiB at most; less if
+    /// no message is as long.
     pub fn of(plan: &Plan, job: &Job) -> Result<Geometry, Error> {
         check_supported(plan)?;
         let least = plan.header.k_min.max(1);
@@ -41,19 +46,30 @@ impl Geometry {
         let slot_bytes = match job.slot_bytes {
             Some(bytes) => bytes,
             None => {
-                let layout = layout(plan, job, SLOT_BYTES)?;
+                let most = plan.header.schedule.slice_bytes.unwrap_or(SLOT_BYTES).max(LEAST_SLOT_BYTES);
+                let layout = layout(plan, job, most)?;
                 let cell = layout.largest_cell().saturating_mul(u64::from(job.shape.dtype.size()));
                 let longest = cell.saturating_mul(u64::from(widest(plan)));
-                let bytes = longest.min(u64::from(SLOT_BYTES)) as u32;
-                bytes.next_multiple_of(LEAST_SLOT_BYTES).max(LEAST_SLOT_BYTES)
+                longest.next_multiple_of(u64::from(LEAST_SLOT_BYTES)).clamp(64, u64::from(most)) as u32
             }
         };
         Ok(Geometry { slots, slot_bytes })
     }
 
-    /// The shape of the shared segment.
+    /// The shape of a shared segment without registered memory.
     pub fn segment(&self, plan: &Plan) -> Result<segment::Shape, Error> {
         segment::Shape::new(plan, self.slots, self.slot_bytes)
+    }
+
+    /// The shape of the shared segment of a job, with the registered memory that its calls need.
+    pub fn segment_for(&self, plan: &Plan, job: &Job) -> Result<segment::Shape, Error> {
+        let shape = self.segment(plan)?;
+        let exposed = Exposed::of(plan);
+        if !exposed.any() {
+            return Ok(shape);
+        }
+        let layout = layout(plan, job, self.slot_bytes)?;
+        shape.with_registered(|rank| registered_bytes(plan, &layout, &exposed, rank, job.shape.in_place))
     }
 }
 

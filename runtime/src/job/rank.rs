@@ -46,7 +46,7 @@ struct Run<'a> {
     caller: Rank<'a>,
     /// Where this rank says that it is at work between calls.
     words: &'a RankWords,
-    memory: Memory,
+    memory: Memory<'a>,
     report: RankReport,
 }
 
@@ -61,8 +61,7 @@ impl<'a> Run<'a> {
         let policy = Policy::of(plan.header.ranks as usize, cpus::allowed());
         let patience = Patience { policy, stalled: job.deadline, late: job.late.unwrap_or(job.deadline) };
         let mut caller = Rank::connect(plan, segment, geometry.slot_bytes, rank, patience)?;
-        let layout = caller.prepare(job.shape)?;
-        let memory = Memory::new(plan, layout, rank, job.shape.in_place)?;
+        let memory = caller.memory(job.shape)?;
         let words = segment.rank(rank);
         Ok(Run { plan, job, rank, caller, words, memory, report: RankReport::default() })
     }

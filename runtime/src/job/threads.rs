@@ -31,7 +31,7 @@ pub fn run_threads(plan: &VerifiedPlan, job: &Job) -> Result<Report, Error> {
 pub fn run_threads_from(plan: &VerifiedPlan, job: &Job, number: u64) -> Result<Report, Error> {
     let geometry = Geometry::of(plan, job)?;
     let needs = geometry::needs(plan, job, geometry)?;
-    let (segment, _fd) = Segment::create(geometry.segment(plan)?)?;
+    let (segment, _fd) = Segment::create(geometry.segment_for(plan, job)?)?;
     segment.number_from(number);
     let mut outcomes: Vec<Result<RankReport, Error>> = Vec::new();
     std::thread::scope(|scope| {

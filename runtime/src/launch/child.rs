@@ -121,7 +121,7 @@ fn work(
         // SAFETY: the memory is sealed: nobody can change or shrink it.
         control::load_plan(unsafe { std::slice::from_raw_parts(mapping.start(), mapping.bytes()) })?
     };
-    let segment = Segment::open(segment.as_fd(), geometry.segment(&plan)?)?;
+    let segment = Segment::open(segment.as_fd(), geometry.segment_for(&plan, &job)?)?;
     segment.rank(RankId(rank)).pid.store(std::process::id(), Ordering::Relaxed);
     control::send(socket, &FromRank::Ready)?;
     let Ok(ToRank::Go) = messages.recv() else { return Err(confused()) };

@@ -50,7 +50,7 @@ pub struct Options<'a> {
 pub fn run(plan: &VerifiedPlan, job: &Job, options: &Options<'_>) -> Result<Report, Error> {
     let geometry = Geometry::of(plan, job)?;
     let needs = geometry::needs(plan, job, geometry)?;
-    let (segment, segment_fd) = Segment::create(geometry.segment(plan)?)?;
+    let (segment, segment_fd) = Segment::create(geometry.segment_for(plan, job)?)?;
     let plan_fd = memfd::publish(c"rcc-plan", &plan.to_bytes())?;
     let program = options.program.clone().unwrap_or_else(|| PathBuf::from("/proc/self/exe"));
 

@@ -44,12 +44,18 @@ pub struct RankWords {
     pub entered: AtomicU64,
     /// The call it finished last.
     pub left: AtomicU64,
+    /// The last call of which it touches nobody's memory any more, however the call ended.
+    pub quiet: AtomicU64,
     /// The barriers it has come to.
     pub barriers: AtomicU64,
     /// Grows while it works between calls: who waits for it then knows that it has not been lost.
     pub work: AtomicU64,
     /// Its process, or 0 where ranks are threads.
     pub pid: AtomicU32,
+    /// Not 0: a call has failed, and some peer may still be writing to its registered memory.
+    pub quarantined: AtomicU32,
+    /// How many bytes of its registered memory are taken.
+    pub allocated: AtomicU64,
     doorbell: Doorbell,
     records: [RecordWords; RECORDS],
 }
@@ -75,6 +81,15 @@ struct RecordWords {
 pub struct BlockWords {
     at: AtomicU64,
     iteration: AtomicU64,
+}
+
+/// Where a buffer lies in its rank's registered memory; written by that rank at the entry of a call, before it tells
+/// any peer that it is ready.
+#[repr(C)]
+#[derive(Debug)]
+pub struct AreaWords {
+    offset: AtomicU64,
+    bytes: AtomicU64,
 }
 
 /// What a block says about itself.
@@ -112,6 +127,12 @@ impl Board {
         self.error.store(&text);
         self.abort.store(WRITTEN, Ordering::Release);
         true
+    }
+
+    /// The same, and all that whoever gave up did before is seen after this.
+    #[inline]
+    pub fn aborted_before(&self) -> bool {
+        self.abort.load(Ordering::Acquire) != CLEAR
     }
 
     /// The error that ended the run, if one did.
@@ -194,6 +215,21 @@ impl RankWords {
     fn wake(&self) {
         self.doorbell.rung.fetch_add(1, Ordering::Relaxed);
         crate::memory::futex::wake(&self.doorbell.rung);
+    }
+}
+
+impl AreaWords {
+    /// Says where the buffer lies. Peers that have a token of this rank's from after this see it; the token orders it.
+    #[inline]
+    pub fn publish(&self, offset: u64, bytes: u64) {
+        self.offset.store(offset, Ordering::Relaxed);
+        self.bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Where it lies: offset and bytes.
+    #[inline]
+    pub fn read(&self) -> (u64, u64) {
+        (self.offset.load(Ordering::Relaxed), self.bytes.load(Ordering::Relaxed))
     }
 }
 

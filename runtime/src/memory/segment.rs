@@ -1,20 +1,20 @@
-//! The shared segment of a job: the board, each rank's words, all channels.
+//! The shared segment of a job: the board, each rank's words, all channels, and each rank's registered memory.
 //!
-//! In: a plan and a geometry (k slots of S bytes). Out: references into one mapping, the same in every process that
-//! computes the same [`Shape`]. The one hard idea: all offsets follow from plan and geometry alone, so nothing but
-//! the descriptor and those two has to travel. Writers and readers of a word lie on lines of their own (128 bytes:
-//! two lines are fetched together).
+//! In: a plan, a geometry (k slots of S bytes), and how much registered memory each rank gets. Out: references into
+//! one mapping, the same in every process that computes the same [`Shape`]. The one hard idea: all offsets follow
+//! from plan and geometry alone, so nothing but the descriptor and those two has to travel. Writers and readers of a
+//! word lie on lines of their own (128 bytes: two lines are fetched together).
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering;
 
-use plan::ids::{BlockId, ChannelId, RankId};
+use plan::ids::{BlockId, BufferId, ChannelId, RankId};
 use plan::plan::{ChannelKind, Plan};
 use rustix::fs::SealFlags;
 
 use crate::channel::protocol::{Head, Tail};
 use crate::error::{Error, Kind};
-use crate::memory::board::{BlockWords, Board, RankWords};
+use crate::memory::board::{AreaWords, BlockWords, Board, RankWords};
 use crate::memory::memfd::{self, Mapping};
 
 const LINE: u128 = 128;
@@ -30,14 +30,20 @@ pub struct Shape {
     /// For each rank, the place of its first block among all blocks of the plan.
     first_block: Vec<u32>,
     channels: Vec<ChannelShape>,
+    buffers: usize,
     bytes: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct RankShape {
     words: usize,
+    /// Of every buffer of the plan.
+    areas: usize,
     blocks: usize,
     block_count: usize,
+    /// Registered memory.
+    region: usize,
+    region_bytes: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,8 +98,9 @@ impl Shape {
             let block_count = plan.blocks_of(RankId(rank)).len() * copies as usize;
             first_block.push(plan.blocks.partition_point(|b| b.rank < RankId(rank)) as u32);
             let words = take(size_of::<RankWords>() as u128, LINE);
+            let areas = take(size_of::<AreaWords>() as u128 * plan.buffers.len() as u128, LINE);
             let blocks = take(size_of::<BlockWords>() as u128 * block_count as u128, LINE);
-            ranks.push(RankShape { words, blocks, block_count });
+            ranks.push(RankShape { words, areas, blocks, block_count, region: 0, region_bytes: 0 });
         }
         let mut channels = Vec::with_capacity(plan.channels.len() * copies as usize);
         for channel in &plan.channels {
@@ -119,8 +126,25 @@ impl Shape {
             ranks,
             first_block,
             channels,
+            buffers: plan.buffers.len(),
             bytes: total as u64,
         })
+    }
+
+    /// With so much registered memory for each rank, rounded up to pages.
+    pub fn with_registered(mut self, bytes: impl Fn(RankId) -> u64) -> Result<Shape, Error> {
+        let mut end = u128::from(self.bytes);
+        for (r, rank) in self.ranks.iter_mut().enumerate() {
+            let bytes = u128::from(bytes(RankId::new(r))).next_multiple_of(PAGE);
+            (rank.region, rank.region_bytes) = (end as usize, bytes as usize);
+            end += bytes;
+        }
+        if end > i64::MAX as u128 {
+            let message = format!("channels and registered memory of this run would need {end} bytes");
+            return Err(Error::new(Kind::Resource, message).help("use fewer bytes or fewer ranks"));
+        }
+        self.bytes = end as u64;
+        Ok(self)
     }
 
     /// The size of the segment.
@@ -186,6 +210,17 @@ impl Segment {
         &self.blocks(rank)[within as usize * self.shape.copies as usize + copy as usize]
     }
 
+    /// Where a rank's buffer lies in its registered memory, if its call says so.
+    pub fn area(&self, rank: RankId, buffer: BufferId) -> &AreaWords {
+        &self.areas(rank)[buffer.index()]
+    }
+
+    /// The registered memory of a rank: its first byte in this mapping, and how many there are.
+    pub fn region(&self, rank: RankId) -> (*mut u8, u64) {
+        let RankShape { region, region_bytes, .. } = self.shape.ranks[rank.index()];
+        (self.map.start().wrapping_add(region), region_bytes as u64)
+    }
+
     /// The memory of a channel instance.
     pub fn channel(&self, instance: usize) -> ChannelMemory<'_> {
         let ChannelShape { start, readers, kind } = self.shape.channels[instance];
@@ -215,11 +250,15 @@ impl Segment {
         }
     }
 
+    fn areas(&self, rank: RankId) -> &[AreaWords] {
+        self.slice(self.shape.ranks[rank.index()].areas, self.shape.buffers)
+    }
+
     fn at<T>(&self, offset: usize) -> &T {
         &self.slice(offset, 1)[0]
     }
 
-    /// `T` is made of atomics alone (`Board`, `RankWords`, `BlockWords`, `Head`, `Tail`).
+    /// `T` is made of atomics alone (`Board`, `RankWords`, `AreaWords`, `BlockWords`, `Head`, `Tail`).
     fn slice<T>(&self, offset: usize, count: usize) -> &[T] {
         debug_assert!(
             offset + count * size_of::<T>() <= self.map.bytes() && offset.is_multiple_of(align_of::<T>())

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use plan::ids::{BlockId, ChannelId, RankId, StepId};
-use plan::plan::{ChannelKind, Operand, Plan};
+use plan::plan::{ChannelKind, Operand, Plan, Section};
 
 use crate::call::difference;
 use crate::error::{Error, Kind, Place, Position, State};
@@ -134,7 +134,7 @@ fn position(plan: &Plan, segment: &Segment, rank: RankId) -> Position {
     if entered == left {
         return Position { rank: rank.0, call: entered, state: State::Outside, note };
     }
-    let mut places = Vec::new();
+    let mut places: Vec<Place> = Vec::new();
     let mut finished = true;
     let first = plan.blocks.partition_point(|b| b.rank < rank);
     for (b, block) in plan.blocks_of(rank).iter().enumerate() {
@@ -142,10 +142,17 @@ fn position(plan: &Plan, segment: &Segment, rank: RankId) -> Position {
             let id = BlockId::new(first + b);
             let (at, iteration) = segment.block(rank, id, copy).read();
             finished &= at == At::Done;
-            if let (At::Step(step), true) = (at, places.len() < State::SHOWN) {
-                // A word read while a rank dies may be anything.
-                if (step as usize) < plan.steps.len() {
-                    places.push(place(plan, segment, rank, block.position, copy, StepId(step), iteration));
+            // A word read while a rank dies may be anything.
+            if let At::Step(step) = at
+                && (step as usize) < plan.steps.len()
+            {
+                let waiting = needs(plan, segment, (rank, id), copy, StepId(step), iteration);
+                if places.len() < State::SHOWN {
+                    places.push(place(plan, block.position, StepId(step), iteration, &waiting));
+                } else if waiting.is_empty() && places.iter().all(|place| !place.waits.is_empty()) {
+                    // Of very many blocks, one that has all it needs tells most.
+                    places.pop();
+                    places.push(place(plan, block.position, StepId(step), iteration, &waiting));
                 }
             }
         }
@@ -154,18 +161,9 @@ fn position(plan: &Plan, segment: &Segment, rank: RankId) -> Position {
     Position { rank: rank.0, call: entered, state, note }
 }
 
-fn place(
-    plan: &Plan,
-    segment: &Segment,
-    rank: RankId,
-    block: u32,
-    copy: u32,
-    id: StepId,
-    iteration: u64,
-) -> Place {
+fn place(plan: &Plan, block: u32, id: StepId, iteration: u64, waits: &[String]) -> Place {
     let (line, text) = source(plan, id);
-    let waits = needs(plan, segment, rank, copy, id, iteration).join(" and ");
-    Place { block, step: id.0, iteration, line, text, waits }
+    Place { block, step: id.0, iteration, line, text, waits: waits.join(" and ") }
 }
 
 /// `file:line` and the text of a step's origin.
@@ -180,8 +178,15 @@ fn source(plan: &Plan, id: StepId) -> (String, String) {
     }
 }
 
-/// What a step still lacks, each as `for …`.
-fn needs(plan: &Plan, segment: &Segment, rank: RankId, copy: u32, id: StepId, iteration: u64) -> Vec<String> {
+/// What a step of a block still lacks, each as `for …`.
+fn needs(
+    plan: &Plan,
+    segment: &Segment,
+    (rank, block): (RankId, BlockId),
+    copy: u32,
+    id: StepId,
+    iteration: u64,
+) -> Vec<String> {
     let step = &plan.steps[id.index()];
     let rank_of = |block: BlockId| plan.blocks[block.index()].rank;
     let memory = |channel: ChannelId| segment.channel(segment.shape().instance(channel, copy));
@@ -189,7 +194,7 @@ fn needs(plan: &Plan, segment: &Segment, rank: RankId, copy: u32, id: StepId, it
     for &operand in plan.src(step) {
         let Operand::Channel(channel) = operand else { continue };
         let description = &plan.channels[channel.index()];
-        let Some(reader) = plan.readers(description).iter().position(|&b| rank_of(b) == rank) else {
+        let Some(reader) = plan.readers(description).iter().position(|&b| b == block) else {
             continue;
         };
         let memory = memory(channel);
@@ -213,14 +218,12 @@ fn needs(plan: &Plan, segment: &Segment, rank: RankId, copy: u32, id: StepId, it
         }
     }
     for &wanted in plan.waits(step) {
-        let owner = plan.blocks.iter().position(|b| {
-            [&b.prologue, &b.body, &b.epilogue].iter().any(|section| section.contains(&wanted.0))
-        });
-        let Some(owner) = owner.map(BlockId::new) else { continue };
+        let Some((owner, once)) = holder(plan, rank, wanted) else { continue };
         let (at, there) = segment.block(rank, owner, copy).read();
         let done = match at {
             At::Done => true,
-            At::Step(step) => there > iteration || (there == iteration && step > wanted.0),
+            // A step of a prologue has one run, which every later step comes after.
+            At::Step(step) => step > wanted.0 && (once || there == iteration) || (!once && there > iteration),
             At::Nowhere => false,
         };
         if !done {
@@ -229,6 +232,23 @@ fn needs(plan: &Plan, segment: &Segment, rank: RankId, copy: u32, id: StepId, it
         }
     }
     needs
+}
+
+/// The block of a rank that has a step, and whether the step runs once in a call.
+fn holder(plan: &Plan, rank: RankId, step: StepId) -> Option<(BlockId, bool)> {
+    let first = plan.blocks.partition_point(|b| b.rank < rank);
+    plan.blocks_of(rank).iter().enumerate().find_map(|(b, block)| {
+        let section = Section::ALL.into_iter().find(|&s| block.section(s).contains(&step.0))?;
+        Some((BlockId::new(first + b), section != Section::Body))
+    })
+}
+
+/// Whether a rank's process has ended; one that is a thread (0) has not.
+pub fn ended(pid: u32) -> bool {
+    let stat = || std::fs::read_to_string(format!("/proc/{pid}/stat"));
+    pid != 0
+        && stat()
+            .map_or(true, |stat| stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with(['Z', 'X'])))
 }
 
 /// What the kernel says about a rank's process, if that explains why it does not go on.

@@ -1,0 +1,125 @@
+//! Drives all blocks of a rank to their ends.
+//!
+//! In: a machine at the beginning of a call. Out: all blocks done, or why the rank stops. Every block in turn acts while it
+//! can; when none can, the rank waits ([`crate::wait`]) and looks at the abort word and the deadline. A block that has
+//! done its part is not looked at again.
+
+use std::time::Duration;
+
+use plan::ids::RankId;
+
+use super::Patience;
+use super::block::{Act, Advance, Machine};
+use crate::memory::segment::Segment;
+use crate::wait::{Turn, Waiter};
+use crate::watch;
+
+/// Why a rank stops waiting.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Stop {
+    /// The board says so.
+    Aborted,
+    /// Nothing has moved for too long.
+    Deadline {
+        /// For how long.
+        waited: Duration,
+    },
+    /// A message of a different call.
+    Mismatch {
+        /// An index into `Machine::incoming`.
+        end: usize,
+    },
+    /// A peer's buffer lies where it cannot.
+    Astray {
+        /// An index into `Machine::windows`.
+        window: usize,
+    },
+}
+
+/// Drives all blocks to their ends.
+///
+/// # Safety
+/// As for `Machine::advance`.
+pub(super) unsafe fn drive(
+    machine: &mut Machine<'_>,
+    waiter: &mut Waiter,
+    act: &Act<'_>,
+    segment: &Segment,
+    rank: RankId,
+    patience: Patience,
+) -> Result<(), Stop> {
+    waiter.reset();
+    let deadline = patience.stalled.min(patience.late);
+    // One look at every block that has not finished: whether any moved, and whether all have finished.
+    let sweep = |machine: &mut Machine<'_>| {
+        let (mut moved, mut stop) = (false, None);
+        let mut live = std::mem::take(&mut machine.live);
+        live.retain(|&index| {
+            if stop.is_some() {
+                return true;
+            }
+            // SAFETY: the caller's promise.
+            match unsafe { machine.advance(index as usize, act) } {
+                Advance::Moved => moved = true,
+                Advance::Finished | Advance::Blocked => {}
+                Advance::Mismatch { end } => stop = Some(Stop::Mismatch { end }),
+                Advance::Aborted => stop = Some(Stop::Aborted),
+                Advance::Astray { window } => stop = Some(Stop::Astray { window }),
+            }
+            !machine.finished(index as usize)
+        });
+        machine.live = live;
+        stop.map_or(Ok((moved, machine.live.is_empty())), Err)
+    };
+    loop {
+        let (mut moved, mut finished) = sweep(machine)?;
+        if !moved && !finished {
+            let mut woken = Ok((false, false));
+            let stop = pause(waiter, segment, rank, deadline, || {
+                woken = sweep(machine);
+                !matches!(woken, Ok((false, false)))
+            });
+            (moved, finished) = woken?;
+            match stop {
+                Some(Stop::Deadline { waited }) if !moved && !finished => {
+                    // Which deadline counts depends on whether somebody is missing.
+                    let missing = !watch::absent(segment, act.call).is_empty();
+                    if waited > if missing { patience.late } else { patience.stalled } {
+                        return Err(Stop::Deadline { waited });
+                    }
+                }
+                None | Some(Stop::Deadline { .. }) => {}
+                Some(stop) => return Err(stop),
+            }
+        }
+        if finished {
+            return Ok(());
+        }
+        if moved {
+            // A rank that always can act must still see that the run has ended.
+            if segment.board().aborted() {
+                return Err(Stop::Aborted);
+            }
+            waiter.reset();
+        }
+    }
+}
+
+/// One round of a wait; `ready` is a last look before sleeping.
+#[inline]
+pub(super) fn pause(
+    waiter: &mut Waiter,
+    segment: &Segment,
+    rank: RankId,
+    deadline: Duration,
+    ready: impl FnOnce() -> bool,
+) -> Option<Stop> {
+    if segment.board().aborted() {
+        return Some(Stop::Aborted);
+    }
+    if waiter.round() == Turn::Sleep {
+        segment.rank(rank).sleep(ready);
+    }
+    let waited = waiter.waited();
+    (waited > deadline).then_some(Stop::Deadline { waited })
+}
