@@ -1,6 +1,9 @@
-//! What the end-to-end tests share: an executor of `.coll` programs that is independent of the compiler, and the
-//! runner of golden files.
+//! What the end-to-end tests share: an executor of `.coll` programs that is independent of the compiler, the runner of
+//! golden files, an executor of plans without data, counts of what is wasted in a plan.
 
 pub mod golden;
+pub mod library;
 pub mod mutate;
 pub mod naive;
+pub mod oracle;
+pub mod pace;

@@ -4,19 +4,18 @@
 //! and nothing of the plan. Element types, operators, slots, schedulers take turns, so that over the shapes of one file
 //! all of them come by.
 
-use std::borrow::Cow;
-
 use compiler::pipeline::Compiled;
 use plan::collective::BlockRef;
 use plan::dtype::{Dtype, Op};
-use plan::ids::{BufferId, RankId};
+use plan::ids::RankId;
 use plan::interpret::scheduler::{Random, RoundRobin, Scheduler, Starve, Stubborn};
 use plan::interpret::{Call, Outcome, clocks, interpret};
-use plan::plan::{Plan, Role};
-use plan::reference::{Reference, fill};
+use plan::plan::Plan;
 use runtime::exec::Shape;
 use runtime::job::Job;
 use runtime::job::threads::run_threads;
+
+use crate::oracle::{forms, input, keeps_promise, received};
 
 /// Counts that cut badly: none, fewer than cells, one off the number of ranks and of cells, a prime.
 fn counts(plan: &Plan) -> Vec<u64> {
@@ -32,11 +31,6 @@ fn types(plan: &Plan, turn: usize) -> (Dtype, Op) {
     let op = Op::ALL[turn % Op::ALL.len()];
     let op = if op.has_post() && !plan.header.serves_post { Op::Sum } else { op };
     (Dtype::ALL[turn % Dtype::ALL.len()], op)
-}
-
-fn forms(plan: &Plan) -> impl Iterator<Item = bool> {
-    let forms = plan.header.forms;
-    [(false, forms.disjoint), (true, forms.same)].into_iter().filter(|(_, served)| *served).map(|(f, _)| f)
 }
 
 /// Every count and form under the oracle, in three orders of events, which must leave the same bytes.
@@ -115,38 +109,6 @@ pub(super) fn threads(compiled: &Compiled, turn: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// The entry bytes of a buffer.
-fn input(plan: &Plan, call: &Call, buffer: BufferId, rank: RankId) -> Vec<u8> {
-    let blocks = u64::from(plan.buffers[buffer.index()].blocks);
-    let mut bytes = vec![0; (blocks * call.elements * u64::from(call.dtype.size())) as usize];
-    fill(call.dtype, call.op, 1, rank, buffer, &mut bytes);
-    bytes
-}
-
-fn keeps_promise(plan: &Plan, call: &Call, outcome: &Outcome) -> Result<(), String> {
-    let reference = Reference::new(&plan.promise);
-    let bytes = (call.elements * u64::from(call.dtype.size())) as usize;
-    let mut entry = |place: BlockRef| {
-        let all = input(plan, call, place.buffer, place.rank);
-        Cow::Owned(all[place.block as usize * bytes..][..bytes].to_vec())
-    };
-    for rank in (0..plan.header.ranks).map(RankId) {
-        for buffer in received(plan) {
-            let got = outcome.buffer(buffer, rank);
-            let types = (call.dtype, call.op);
-            let wrong = reference.check((buffer, rank), call.elements, types, &mut entry, got);
-            if wrong.count > 0 {
-                let name = &plan.buffers[buffer.index()].name;
-                return Err(format!(
-                    "{name} @ {}: {} elements are wrong: {:?}",
-                    rank.0, wrong.count, wrong.first
-                ));
-            }
-        }
-    }
-    Ok(())
-}
-
 /// Where the proof says that all ranks end with the same bits, places promised the same have the same bytes.
 fn agrees_on_bits(compiled: &Compiled, call: &Call, outcome: &Outcome) -> Result<(), String> {
     if compiled.proved.proof.same_bits != Some(true) {
@@ -177,14 +139,10 @@ fn same_bytes(plan: &Plan, before: &Outcome, after: &Outcome) -> Result<(), Stri
     Ok(())
 }
 
-fn received(plan: &Plan) -> impl Iterator<Item = BufferId> {
-    let buffers = plan.buffers.iter().enumerate().filter(|(_, b)| b.role == Role::Recv);
-    buffers.map(|(i, _)| BufferId(i as u32))
-}
-
 /// What the layout says of a buffer is what `input` gives.
 #[cfg(test)]
 mod tests {
+    use plan::ids::BufferId;
     use plan::layout::Layout;
 
     use super::*;
