@@ -94,6 +94,7 @@ impl<'a> Checker<'a> {
             params,
             collective,
             implements,
+            schedule: None,
             args,
             scratch: Vec::new(),
             sites: Vec::new(),
@@ -111,7 +112,9 @@ impl<'a> Checker<'a> {
                 continue;
             }
             let mut body = Body::default();
+            body.labels.algorithm = Some(AlgorithmId(i as u32));
             let statements = self.statements(&mut head.scope, &mut body, &head.item.body);
+            self.unknown_labels(&body.labels);
             let algorithm = &mut self.program.algorithms[i];
             algorithm.body = statements;
             algorithm.scratch = body.scratch;

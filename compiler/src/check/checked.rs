@@ -7,8 +7,13 @@
 //! A frame: slot 0 is `self`, then the level sizes, then the parameters, then `let`s and loop variables by nesting.
 //! The buffers of an algorithm: those of its collective in the order declared, then its scratch, then `signal`.
 
+mod schedule;
+
 use grammar::ast::{BinaryOp, Mode, MoveOp, ParamType};
 use grammar::span::{FileId, Span};
+
+pub(crate) use schedule::Lane;
+pub use schedule::{Clauses, Schedule, When};
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
@@ -59,6 +64,8 @@ pub struct Program {
     pub(crate) fns: Vec<Function>,
     pub(crate) exprs: Exprs,
     pub(crate) tables: u32,
+    /// Some schedule gives moves channels.
+    pub(crate) lanes: bool,
 }
 
 /// An algorithm.
@@ -82,6 +89,8 @@ pub struct Algorithm {
     pub collective: CollectiveId,
     /// The `implements` clause.
     pub implements: Span,
+    /// How it is to be run.
+    pub schedule: Option<Schedule>,
     /// The collective's arguments, one per parameter; none: the default.
     pub(crate) args: Vec<Option<ExprId>>,
     /// Scratch buffers, in order of declaration.
@@ -226,6 +235,7 @@ pub(crate) enum Stmt {
     Step(Vec<Stmt>),
     Move(Box<Move>),
     Run(Box<Run>),
+    Lane(Box<Lane>),
 }
 
 /// `for` with its body.
@@ -248,6 +258,13 @@ pub(crate) struct Certain {
     pub single: u64,
     /// To all ranks but one, or from all.
     pub all: u64,
+}
+
+impl Certain {
+    /// Both.
+    pub fn plus(self, other: Certain) -> Certain {
+        Certain { single: self.single + other.single, all: self.all + other.all }
+    }
 }
 
 /// Binders and their filter; the first runs slowest.

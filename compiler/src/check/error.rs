@@ -79,6 +79,19 @@ pub enum SignalMisuse {
     Promised,
 }
 
+/// A word that a schedule chooses from a few.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ScheduleWord {
+    /// `protocol …`
+    Protocol,
+    /// `transport prefer …`
+    Transport,
+    /// `wire …`
+    Wire,
+    /// `64 …`
+    Unit,
+}
+
 /// What is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ErrorKind {
@@ -271,6 +284,83 @@ pub enum ErrorKind {
         /// The two buffers.
         buffers: [String; 2],
     },
+    /// A second schedule for one algorithm.
+    ScheduleTwice {
+        /// The algorithm.
+        name: String,
+        /// The first one.
+        first: Span,
+    },
+    /// A clause that stands twice at one level of a schedule, or a name twice in its list.
+    ClauseTwice {
+        /// Which.
+        clause: String,
+        /// The first one.
+        first: Span,
+    },
+    /// A word that is none of those that may stand there.
+    UnknownWord {
+        /// Which kind.
+        what: ScheduleWord,
+        /// The word.
+        word: String,
+        /// The known one most like it.
+        nearest: Option<String>,
+        /// All that there are.
+        known: Vec<String>,
+    },
+    /// A number of a schedule that is not within its limits.
+    ScheduleNumber {
+        /// Of which clause.
+        clause: &'static str,
+        /// The number.
+        value: String,
+        /// The largest one that may stand there.
+        most: String,
+    },
+    /// A transport that is both preferred and avoided.
+    TransportClash {
+        /// Which.
+        transport: String,
+        /// The other clause.
+        other: Span,
+    },
+    /// All transports are avoided.
+    NoTransport,
+    /// `when` within `when`.
+    NestedWhen,
+    /// A `when` that no size of a call can reach.
+    NeverMatches {
+        /// An earlier one that takes all its sizes, if one does alone.
+        earlier: Option<Span>,
+        /// There are such sizes, but earlier ones take them.
+        sizes: bool,
+    },
+    /// A label of a schedule that says nothing of it.
+    LabelSaysNothing {
+        /// The label.
+        name: String,
+    },
+    /// A label of a schedule that the algorithm does not have.
+    UnknownLabel {
+        /// The label.
+        name: String,
+        /// The algorithm's label most like it.
+        nearest: Option<String>,
+        /// The algorithm.
+        of: String,
+        /// Where it is declared.
+        declared: Span,
+        /// It has no labels at all.
+        none: bool,
+    },
+    /// A label that two statements of an algorithm have.
+    LabelTwice {
+        /// The label.
+        name: String,
+        /// The first one.
+        first: Span,
+    },
     /// Expressions, functions, statements or runs nest too deeply.
     TooDeep {
         /// How deep they may.
@@ -310,6 +400,20 @@ impl ErrorKind {
             ErrorKind::PromisesNothing { .. } => "coll::promises_nothing",
             ErrorKind::EnsuresSide { .. } => "coll::ensures_side",
             ErrorKind::InplaceModes { .. } => "coll::inplace_modes",
+            ErrorKind::ScheduleTwice { .. } => "coll::schedule_twice",
+            ErrorKind::ClauseTwice { .. } => "coll::clause_twice",
+            ErrorKind::UnknownWord { what: ScheduleWord::Protocol, .. } => "coll::unknown_protocol",
+            ErrorKind::UnknownWord { what: ScheduleWord::Transport, .. } => "coll::unknown_transport",
+            ErrorKind::UnknownWord { what: ScheduleWord::Wire, .. } => "coll::unknown_wire",
+            ErrorKind::UnknownWord { what: ScheduleWord::Unit, .. } => "coll::unknown_unit",
+            ErrorKind::ScheduleNumber { .. } => "coll::schedule_number",
+            ErrorKind::TransportClash { .. } => "coll::transport_clash",
+            ErrorKind::NoTransport => "coll::no_transport",
+            ErrorKind::NestedWhen => "coll::nested_when",
+            ErrorKind::NeverMatches { .. } => "coll::never_matches",
+            ErrorKind::LabelSaysNothing { .. } => "coll::empty_label",
+            ErrorKind::UnknownLabel { .. } => "coll::unknown_label",
+            ErrorKind::LabelTwice { .. } => "coll::label_twice",
             ErrorKind::TooDeep { .. } => "coll::too_deep",
         }
     }

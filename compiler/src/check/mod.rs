@@ -5,7 +5,8 @@
 //! become slots of a frame, buffers and callees become indices, and expressions nodes of one flat arena.
 //!
 //! Order: declare all names of all files; collectives (algorithms need their buffers); functions, callee first; the
-//! heads of all algorithms (a `run` may name a later one); their bodies; circles of runs.
+//! heads of all algorithms (a `run` may name a later one); schedules (bodies hold the expressions of their labels);
+//! bodies; circles of runs.
 
 mod algorithm;
 pub mod checked;
@@ -15,9 +16,11 @@ mod error;
 mod exprs;
 mod functions;
 mod head;
+mod labels;
 mod names;
 mod places;
 mod run;
+mod schedules;
 mod scope;
 mod statements;
 pub mod types;
@@ -26,9 +29,11 @@ use grammar::ast;
 use grammar::span::{FileId, Span};
 
 use checked::Program;
-pub use error::{Error, ErrorKind, NameKind, Placed, SignalMisuse, Where};
+pub use error::{Error, ErrorKind, NameKind, Placed, ScheduleWord, SignalMisuse, Where};
 use names::{FileNames, Standard};
 pub(crate) use places::SIGNAL;
+pub(crate) use schedules::name_of as transport_name;
+pub use schedules::{MOST_CHANNELS, MOST_PIPELINE, MOST_THREADS};
 use scope::{Entity, Scope};
 use types::Signature;
 
@@ -46,6 +51,12 @@ pub struct Unit<'a> {
 
 /// Checks all units together.
 pub fn check(units: &[Unit<'_>]) -> (Program, Vec<Error>) {
+    check_replacing(units, None)
+}
+
+/// Checks all units together. The schedules of unit `replacing` go before those beside the algorithms, and plain names
+/// in them are those of the user's other units.
+pub fn check_replacing(units: &[Unit<'_>], replacing: Option<usize>) -> (Program, Vec<Error>) {
     let mut checker = Checker {
         units,
         program: Program::default(),
@@ -55,11 +66,13 @@ pub fn check(units: &[Unit<'_>]) -> (Program, Vec<Error>) {
         signatures: Vec::new(),
         suggestions: names::SUGGESTIONS,
         runs: Vec::new(),
+        schedules: Vec::new(),
     };
     checker.declare_all();
     checker.functions();
     checker.collectives();
     let heads = checker.heads();
+    checker.schedules(replacing);
     checker.bodies(heads);
     checker.run_circles();
     let Checker { program, mut errors, .. } = checker;
@@ -79,6 +92,8 @@ pub(crate) struct Checker<'a> {
     signatures: Vec<Option<Signature>>,
     /// Who runs whom, by algorithm.
     runs: Vec<Vec<statements::RunSite>>,
+    /// Of each algorithm.
+    schedules: Vec<Option<schedules::Found<'a>>>,
     /// How many more names may be suggested: each costs a walk over all known ones.
     suggestions: u32,
 }

@@ -107,6 +107,11 @@ impl Checker<'_> {
         self.files[unit].fns.get(name).map(|&(id, _)| id)
     }
 
+    /// The algorithm of that name in a unit.
+    pub(crate) fn own_algorithm(&self, unit: usize, name: &str) -> Option<AlgorithmId> {
+        self.files[unit].algorithms.get(name).map(|&(id, _)| id)
+    }
+
     /// The collective that a path means, or an error.
     pub(crate) fn collective_of(&mut self, unit: usize, path: &ast::Path) -> Option<CollectiveId> {
         let own = &self.files[unit];

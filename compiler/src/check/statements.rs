@@ -13,6 +13,7 @@ use super::checked::{
     Source, Stmt, TableId,
 };
 use super::error::{ErrorKind, Placed, SignalMisuse, Where};
+use super::labels::Labels;
 use super::places::{SIGNAL, Use};
 use super::scope::{BufferInfo, Entity, Scope};
 
@@ -25,6 +26,7 @@ pub(crate) struct Body {
     pub sites: Vec<Span>,
     /// How deep its statements nest.
     pub deepest: u32,
+    pub labels: Labels,
     chunks: Option<Span>,
     inplace_none: Option<Span>,
     /// The first move, run, loop, step or choice.
@@ -81,7 +83,7 @@ impl Checker<'_> {
                 Some(Stmt::OutOfPlaceOnly)
             }
             ast::Stmt::Let(item) => Some(self.let_(scope, item)),
-            ast::Stmt::For(item) => self.for_(scope, body, item),
+            ast::Stmt::For(item) => self.for_(scope, body, item, None),
             ast::Stmt::If(item) => {
                 let condition = self.condition(scope, &item.condition);
                 self.within(scope, body, item.span, |this, scope, body| {
@@ -90,24 +92,13 @@ impl Checker<'_> {
                     Stmt::If { condition, then, otherwise }
                 })
             }
-            ast::Stmt::Step(item) => {
-                if let Some(outer) = body.step {
-                    let why = Where::Inside(outer);
-                    self.error(item.span, ErrorKind::Misplaced { what: Placed::Step, why });
-                }
-                let outer = body.step.replace(item.span);
-                let checked = self.within(scope, body, item.span, |this, scope, body| {
-                    Stmt::Step(this.statements(scope, body, &item.body))
-                });
-                body.step = outer;
-                checked
-            }
+            ast::Stmt::Step(item) => self.step(scope, body, item, None),
             ast::Stmt::Move(item) => {
                 body.acted.get_or_insert(item.span);
                 let site = body.site(item.span);
                 self.move_(scope, item, site).map(|mv| Stmt::Move(Box::new(mv)))
             }
-            ast::Stmt::Labelled(item) => self.statement(scope, body, &item.body),
+            ast::Stmt::Labelled(item) => self.labelled(scope, body, item),
             ast::Stmt::Run(item) => {
                 body.acted.get_or_insert(item.span);
                 if let Some(step) = body.step {
@@ -121,6 +112,48 @@ impl Checker<'_> {
                 Some(Stmt::Run(Box::new(run)))
             }
         }
+    }
+
+    /// A statement with its label. A label of a loop (also of `step for`) sees the loop's variables.
+    fn labelled(&mut self, scope: &mut Scope, body: &mut Body, item: &ast::Labelled) -> Option<Stmt> {
+        match &*item.body {
+            ast::Stmt::For(each) => self.for_(scope, body, each, Some(&item.label)),
+            ast::Stmt::Step(step) if matches!(step.body[..], [ast::Stmt::For(_)]) => {
+                self.step(scope, body, step, Some(&item.label))
+            }
+            other => {
+                let addressed = self.label(scope, &mut body.labels, &item.label, item.span);
+                let checked = self.statement(scope, body, other)?;
+                Some(match addressed {
+                    Some(addressed) => addressed.around(vec![checked]),
+                    None => checked,
+                })
+            }
+        }
+    }
+
+    /// A `step`; a label is that of the one loop that it is.
+    fn step(
+        &mut self,
+        scope: &mut Scope,
+        body: &mut Body,
+        item: &ast::Step,
+        label: Option<&ast::Ident>,
+    ) -> Option<Stmt> {
+        if let Some(outer) = body.step {
+            let why = Where::Inside(outer);
+            self.error(item.span, ErrorKind::Misplaced { what: Placed::Step, why });
+        }
+        let outer = body.step.replace(item.span);
+        let checked =
+            self.within(scope, body, item.span, |this, scope, body| match (&item.body[..], label) {
+                ([ast::Stmt::For(each)], Some(_)) => {
+                    Stmt::Step(this.for_(scope, body, each, label).into_iter().collect())
+                }
+                (list, _) => Stmt::Step(this.statements(scope, body, list)),
+            });
+        body.step = outer;
+        checked
     }
 
     /// Checks the inside of a statement, if it does not nest too deeply.
@@ -186,11 +219,22 @@ impl Checker<'_> {
         }
     }
 
-    fn for_(&mut self, scope: &mut Scope, body: &mut Body, item: &ast::For) -> Option<Stmt> {
+    fn for_(
+        &mut self,
+        scope: &mut Scope,
+        body: &mut Body,
+        item: &ast::For,
+        label: Option<&ast::Ident>,
+    ) -> Option<Stmt> {
         let mark = scope.mark();
         let loops = self.loops(scope, &item.binders, item.filter.as_ref());
+        let addressed = label.and_then(|label| self.label(scope, &mut body.labels, label, item.span));
         let checked = self.within(scope, body, item.span, |this, scope, body| {
             let statements = this.statements(scope, body, &item.body);
+            let statements = match addressed {
+                Some(addressed) => vec![addressed.around(statements)],
+                None => statements,
+            };
             let filter = loops.filter.map_or(0, |filter| this.cost(filter));
             let cost = filter + this.block_cost(&statements);
             let certain =
@@ -256,6 +300,10 @@ impl Checker<'_> {
                 self.cost(*condition) + self.block_cost(then).max(self.block_cost(otherwise))
             }
             Stmt::Step(body) => self.block_cost(body),
+            Stmt::Lane(lane) => {
+                lane.channels.iter().flatten().map(|&id| self.cost(id)).sum::<u64>()
+                    + self.block_cost(&lane.body)
+            }
             Stmt::Move(mv) => {
                 let from = match &mv.from {
                     Source::Place(place) | Source::Gather { place, .. } => self.place_cost(place),
@@ -297,10 +345,8 @@ fn certain(scope: &Scope, statements: &[Stmt]) -> Certain {
                     _ => {}
                 }
             }
-            Stmt::Step(body) => {
-                let inner = certain(scope, body);
-                sum = Certain { single: sum.single + inner.single, all: sum.all + inner.all };
-            }
+            Stmt::Step(body) => sum = sum.plus(certain(scope, body)),
+            Stmt::Lane(lane) => sum = sum.plus(certain(scope, &lane.body)),
             _ => {}
         }
     }
@@ -311,6 +357,7 @@ fn has_loops(statements: &[Stmt]) -> bool {
     statements.iter().any(|statement| match statement {
         Stmt::For(_) => true,
         Stmt::Step(body) => has_loops(body),
+        Stmt::Lane(lane) => has_loops(&lane.body),
         _ => false,
     })
 }

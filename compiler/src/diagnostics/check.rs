@@ -4,6 +4,7 @@
 
 use super::Diagnostic;
 use super::labels::fit;
+use super::schedule;
 use crate::check::types::Type;
 use crate::check::{Error, ErrorKind, NameKind, Placed, SignalMisuse, Where};
 
@@ -155,6 +156,17 @@ pub fn error(error: &Error) -> Diagnostic {
                 .label(span, "these may not be one memory")
                 .help("`inplace` joins an `in` with an `out` buffer; an `inout` needs none")
         }
+        ErrorKind::ScheduleTwice { .. }
+        | ErrorKind::ClauseTwice { .. }
+        | ErrorKind::UnknownWord { .. }
+        | ErrorKind::ScheduleNumber { .. }
+        | ErrorKind::TransportClash { .. }
+        | ErrorKind::NoTransport
+        | ErrorKind::NestedWhen
+        | ErrorKind::NeverMatches { .. }
+        | ErrorKind::LabelSaysNothing { .. }
+        | ErrorKind::UnknownLabel { .. }
+        | ErrorKind::LabelTwice { .. } => schedule::error(error),
         ErrorKind::TooDeep { limit } => start(format!("this nests more than {limit} levels deep"))
             .label(span, "too deep from here on")
             .help("give inner parts a name: with `let`, or as an algorithm that is run"),

@@ -228,6 +228,22 @@ fn fault(fault: &Fault, sources: &Sources) -> Diagnostic {
             of_value(start(format!("a buffer cannot have {value} blocks")), fault, sources, *value)
                 .help("a number of blocks is at least 0: `max(0, …)`")
         }
+        FaultKind::Channel { value, label, most } => {
+            let within = fault.within;
+            let mut diagnostic = of_value(
+                start(format!("there is no channel {value} for `'{label}`")),
+                fault,
+                sources,
+                *value,
+            );
+            if let Some(within) = within {
+                let text = fit(&[format!("`'{label}` is put on here"), "the label is put on here".into()]);
+                diagnostic = diagnostic.label(within, text);
+            }
+            let help =
+                if *value < 0 { "`%` is never negative: `channel (…) % 2`" } else { "`channel (…) % 2`" };
+            diagnostic.help(format!("channels are numbered from 0 to {most}; {help}"))
+        }
         FaultKind::TooManyMoves { limit, wanted } => in_loops(
             start(format!(
                 "{} moves are more than the limit of {}",

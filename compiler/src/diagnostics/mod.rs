@@ -13,6 +13,7 @@ mod labels;
 mod places;
 mod promise;
 pub mod render;
+mod schedule;
 mod short;
 pub mod syntax;
 pub mod validate;

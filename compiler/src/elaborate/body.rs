@@ -12,8 +12,13 @@ use super::error::{Cut, FaultKind, Var, VarKind};
 use super::halt::{End, Halt, Res};
 use super::loops::{self, Host};
 use super::machine::Machine;
-use crate::check::checked::{Algorithm, Certain, For, List, Stmt, TableId};
+use crate::check::checked::{Algorithm, Certain, For, Lane, List, Stmt, TableId};
 use crate::trace::{Buffer, BufferKind, Move, Place};
+
+/// The greatest channel that a label may give.
+pub(crate) const MOST_LANE: u16 = 1023;
+/// What a move without a label has until the end of elaboration, if any move has one: a `run` around it may give it one.
+pub(crate) const NO_LANE: u16 = u16::MAX;
 
 /// How large a buffer is.
 #[derive(Debug, Clone, Copy)]
@@ -31,6 +36,8 @@ pub(crate) struct RunRecord {
     pub at: u32,
     pub callee: u32,
     pub site: u32,
+    /// The channel around it.
+    pub lane: u16,
     /// In [`Walked::ranks`].
     pub first_rank: u32,
     pub ranks: u32,
@@ -92,6 +99,10 @@ pub(crate) struct Walker<'e, 'p> {
     pub out: Walked,
     /// The number of the `step` around the statement at hand.
     pub step: u32,
+    /// The channel that the innermost label around it gives.
+    pub lane: u16,
+    /// Of the channels of a label, those that hold.
+    choice: usize,
     /// Operands that the runs so far will bring.
     pub inlined: u64,
     pub watch: Watch,
@@ -121,6 +132,7 @@ impl<'e, 'p> Walker<'e, 'p> {
         extents.resize(buffers.len() + algorithm.scratch.len(), none);
         extents.push(Extent { blocks: 1, cells: 1, at: Presence::All });
         let signal = extents.len() as u32 - 1;
+        let (lane, choice) = (engine.no_lane(), engine.choice_here());
         Walker {
             engine,
             algorithm,
@@ -129,6 +141,8 @@ impl<'e, 'p> Walker<'e, 'p> {
             extents,
             out: Walked { chunks: 1, signal, in_place: true, ..Walked::default() },
             step: 0,
+            lane,
+            choice,
             inlined: 0,
             watch,
             rank_list: Vec::new(),
@@ -188,6 +202,7 @@ impl<'e, 'p> Walker<'e, 'p> {
             }
             Stmt::Table { table, list } => self.table(*table, list),
             Stmt::Run(run) => self.run(run),
+            Stmt::Lane(lane) => self.lane(lane),
             Stmt::Chunks(count) => {
                 self.out.chunks = self.engine.count(*count, 1, false)?;
                 self.out.chunks_span = Some(self.machine().span(*count));
@@ -223,6 +238,27 @@ impl<'e, 'p> Walker<'e, 'p> {
         }
     }
 
+    /// A label to which a schedule gives a channel. Those for other sizes are evaluated too: what is wrong with one is
+    /// told whatever the size.
+    fn lane(&mut self, lane: &'p Lane) -> Res<()> {
+        let outer = self.lane;
+        for (choice, channel) in lane.channels.iter().enumerate() {
+            let Some(channel) = *channel else { continue };
+            let value = self.machine().eval(channel).map_err(|halt| halt.within(lane.span))?;
+            let known = u16::try_from(value).ok().filter(|&channel| channel <= MOST_LANE);
+            let Some(known) = known else {
+                let kind = FaultKind::Channel { value, label: lane.label.clone(), most: MOST_LANE };
+                return Err(Halt::fault(kind, self.machine().span(channel)).within(lane.span));
+            };
+            if choice == self.choice {
+                self.lane = known;
+            }
+        }
+        let done = self.statements(&lane.body);
+        self.lane = outer;
+        done
+    }
+
     fn for_(&mut self, item: &'p For) -> Res<()> {
         if item.nested || item.certain != Certain::default() {
             // Refused before they are made, so that no memory is taken for moves that cannot all be.
@@ -255,6 +291,7 @@ impl<'e, 'p> Walker<'e, 'p> {
             let (t, m) = match statement {
                 Stmt::For(inner) => self.certain(inner, known),
                 Stmt::Step(inner) => self.certain_of(inner, known),
+                Stmt::Lane(lane) => self.certain_of(&lane.body, known),
                 _ => continue,
             };
             turns = turns.saturating_add(t);

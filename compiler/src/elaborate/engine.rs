@@ -12,7 +12,7 @@ use plan::ids::{BufferId, RankId};
 use plan::plan::Presence;
 use rustc_hash::FxHashMap;
 
-use super::body::{Extent, Walker};
+use super::body::{Extent, NO_LANE, Walker};
 use super::error::{FaultKind, World};
 use super::flatten;
 use super::halt::{End, Halt, Res};
@@ -33,6 +33,10 @@ pub(crate) struct Engine<'p> {
     pub callees: Vec<Known>,
     /// Operands and origins of the moves of all callees: they count towards the limit on moves too.
     pub stored: u64,
+    /// Which channels of labels hold: 0 for those outside every `when` of a schedule, 1 for those of the first `when`.
+    choice: usize,
+    /// How many algorithms are being elaborated, one within the other.
+    depth: u32,
     index: FxHashMap<Key, u32>,
 }
 
@@ -78,8 +82,26 @@ pub(crate) enum Outcome {
 
 impl<'p> Engine<'p> {
     pub(crate) fn new(program: &'p Program, limits: &'p Limits) -> Engine<'p> {
+        Engine::scheduled(program, limits, 0)
+    }
+
+    /// With the channels of one `when`.
+    pub(crate) fn scheduled(program: &'p Program, limits: &'p Limits, choice: usize) -> Engine<'p> {
         let machine = Machine::new(program, limits);
-        Engine { program, limits, machine, callees: Vec::new(), stored: 0, index: FxHashMap::default() }
+        let (callees, index) = (Vec::new(), FxHashMap::default());
+        Engine { program, limits, machine, callees, stored: 0, choice, depth: 0, index }
+    }
+
+    /// Which channels of labels hold for the algorithm being elaborated: for one that is run by another, those outside
+    /// every `when`, as the size of the call is not its own.
+    pub(crate) fn choice_here(&self) -> usize {
+        if self.depth == 1 { self.choice } else { 0 }
+    }
+
+    /// The channel of a move without a label. Where no schedule gives any, 0 at once: then nothing is to be done at the
+    /// end.
+    pub(crate) fn no_lane(&self) -> u16 {
+        if self.program.lanes { NO_LANE } else { 0 }
     }
 
     /// The callee of that key, elaborated now if it is not known yet.
@@ -109,7 +131,9 @@ impl<'p> Engine<'p> {
         let program = self.program;
         let algorithm = program.algorithm(key.algorithm);
         let outer = self.machine.enter(algorithm.frame.max(1));
+        self.depth += 1;
         let result = self.elaborate_within(key, watch);
+        self.depth -= 1;
         self.machine.leave(outer);
         result.map_err(|halt| {
             halt.world(|| World {

@@ -298,6 +298,15 @@ pub enum FaultKind {
         /// The number.
         value: i64,
     },
+    /// A channel that a schedule gives to a label, and that there cannot be.
+    Channel {
+        /// Its number.
+        value: i64,
+        /// The label.
+        label: String,
+        /// The greatest there can be.
+        most: u16,
+    },
     /// More moves than the limit allows.
     TooManyMoves {
         /// The limit.
@@ -388,6 +397,7 @@ impl FaultKind {
             FaultKind::NoLogarithm { .. } => "coll::no_logarithm",
             FaultKind::LoopStep { .. } => "coll::loop_step",
             FaultKind::Count { .. } => "coll::bad_count",
+            FaultKind::Channel { .. } => "coll::bad_channel",
             FaultKind::TooManyMoves { .. } => "coll::too_many_moves",
             FaultKind::TooManyTurns { .. } => "coll::too_many_turns",
             FaultKind::TooManyPlaces { .. } => "coll::too_many_places",

@@ -11,7 +11,7 @@ use plan::plan::Presence;
 use rustc_hash::FxHashMap;
 
 use super::alias::Tracker;
-use super::body::{Bind, RunRecord, Walked, check_places};
+use super::body::{Bind, NO_LANE, RunRecord, Walked, check_places};
 use super::engine::{Engine, Watch};
 use super::error::{Cut, FaultKind};
 use super::halt::{Halt, Res};
@@ -328,7 +328,8 @@ impl Runner<'_, '_> {
             }
             let step = if mv.step == 0 { 0 } else { mv.step + self.steps };
             let origin = OriginId(mv.origin.0 + self.base);
-            trace.moves.push(Move { to, first_source, width, step, origin, ..*mv });
+            let lane = if mv.lane == NO_LANE { self.run.lane } else { mv.lane };
+            trace.moves.push(Move { to, first_source, width, lane, step, origin, ..*mv });
         }
         Ok(None)
     }

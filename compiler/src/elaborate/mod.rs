@@ -9,15 +9,15 @@
 //! to it.
 
 mod alias;
-mod body;
-mod engine;
+pub(crate) mod body;
+pub(crate) mod engine;
 mod error;
-mod flatten;
-mod halt;
-mod loops;
-mod machine;
+pub(crate) mod flatten;
+pub(crate) mod halt;
+pub(crate) mod loops;
+pub(crate) mod machine;
 mod moves;
-mod promise;
+pub(crate) mod promise;
 mod run;
 mod scratch;
 
@@ -66,9 +66,20 @@ pub struct Callee {
     pub request: Request,
 }
 
-/// Elaborates one algorithm for one shape.
+/// Elaborates one algorithm for one shape; of its schedule, what stands outside every `when` holds.
 pub fn elaborate(program: &Program, request: &Request, limits: &Limits) -> Result<Elaborated, Error> {
-    let mut engine = Engine::new(program, limits);
+    elaborate_scheduled(program, request, None, limits)
+}
+
+/// The same with the channels that `when` number `when` of the algorithm's schedule gives to labels. Nothing else of the
+/// trace depends on it.
+pub fn elaborate_scheduled(
+    program: &Program,
+    request: &Request,
+    when: Option<usize>,
+    limits: &Limits,
+) -> Result<Elaborated, Error> {
+    let mut engine = Engine::scheduled(program, limits, when.map_or(0, |when| when + 1));
     let key = key(&mut engine, request).map_err(|halt| halt.error())?;
     let outcome = engine.elaborate(&key, Watch::Nothing).map_err(|halt| halt.error())?;
     let Outcome::Trace(trace, _) = outcome else { unreachable!("nothing was watched") };
@@ -76,9 +87,25 @@ pub fn elaborate(program: &Program, request: &Request, limits: &Limits) -> Resul
         let params = program.algorithm(known.key.algorithm).params.iter();
         let params = params.map(|param| param.name.clone()).zip(known.key.params).collect();
         let request = Request { algorithm: known.key.algorithm, shape: known.key.shape, params };
-        Callee { trace: known.trace, run: known.run, request }
+        let mut trace = known.trace;
+        if program.lanes {
+            end_lanes(Arc::make_mut(&mut trace));
+        }
+        Callee { trace, run: known.run, request }
     });
-    Ok(Elaborated { trace: *trace, callees: callees.collect() })
+    let callees = callees.collect();
+    let mut trace = *trace;
+    if program.lanes {
+        end_lanes(&mut trace);
+    }
+    Ok(Elaborated { trace, callees })
+}
+
+/// Moves that no label gives a channel take the first.
+fn end_lanes(trace: &mut Trace) {
+    for mv in trace.moves.iter_mut().filter(|mv| mv.lane == body::NO_LANE) {
+        mv.lane = 0;
+    }
 }
 
 /// The rank parameters that are neither given nor have a default: the algorithm is to be proved for each rank.

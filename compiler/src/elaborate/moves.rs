@@ -177,7 +177,7 @@ impl<'p> Walker<'_, 'p> {
             first_source,
             source_count: 1,
             width: to.len,
-            lane: 0,
+            lane: self.lane,
             step,
             origin,
         };

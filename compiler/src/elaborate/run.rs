@@ -73,6 +73,7 @@ impl<'p> Walker<'_, 'p> {
             at: self.out.moves.len() as u32,
             callee,
             site: run.site,
+            lane: self.lane,
             first_rank: first_rank as u32,
             ranks,
             first_bind: first_bind as u32,
