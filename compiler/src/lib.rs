@@ -4,13 +4,16 @@
 //! `plan::VerifiedPlan`, or diagnostics. `pipeline` names every pass on one screen.
 
 pub mod check;
+pub mod choice;
 pub mod diagnostics;
 pub mod elaborate;
+mod flow;
 pub mod graph;
 pub mod limits;
-pub mod lower;
 pub mod options;
+mod passes;
 pub mod pipeline;
+pub mod schedule;
 pub mod source;
 pub mod trace;
 pub mod validate;

@@ -9,12 +9,13 @@ use plan::verify::VerifiedPlan;
 
 use crate::check::checked::Program;
 use crate::check::{self, NameKind, Unit};
+use crate::choice::{self, Choice};
 use crate::diagnostics::{self, Diagnostic, Label};
 use crate::elaborate::{self, Request};
 use crate::graph::{self, ChunkGraph, Form, Proof};
 use crate::limits::Limits;
-use crate::lower;
 use crate::options::Options;
+use crate::schedule;
 use crate::source::Sources;
 use crate::trace::{MoveId, Trace};
 use crate::validate;
@@ -60,6 +61,8 @@ pub struct Loaded {
     pub files: Vec<FileId>,
     /// The user's trees, in the order of `files`.
     pub trees: Vec<ast::File>,
+    /// A text whose schedules replace those beside the algorithms.
+    pub schedules: Option<FileId>,
     /// What they declare.
     pub program: Program,
     /// Syntax errors and errors of `check`; if there is one, `program` lacks what it concerns.
@@ -71,7 +74,7 @@ pub struct Loaded {
 pub struct Proved {
     /// The moves.
     pub trace: Trace,
-    /// Versions and values, in the form with the most overlaps.
+    /// Versions and values, out of place.
     pub graph: ChunkGraph,
     /// What was found out beside the promise.
     pub proof: Proof,
@@ -106,6 +109,15 @@ pub enum Failure {
 
 /// Parses and checks the user's texts (names and bytes) beside the standard library.
 pub fn load(files: &[(String, Vec<u8>)], limits: &Limits) -> Loaded {
+    load_scheduled(files, None, limits)
+}
+
+/// The same with a text of schedules, which replace those beside the algorithms. It is none of the `files` loaded.
+pub fn load_scheduled(
+    files: &[(String, Vec<u8>)],
+    schedules: Option<&(String, Vec<u8>)>,
+    limits: &Limits,
+) -> Loaded {
     let mut sources = Sources::default();
     let mut found = Vec::new();
     let parse_limits =
@@ -122,7 +134,7 @@ pub fn load(files: &[(String, Vec<u8>)], limits: &Limits) -> Loaded {
     let mut user = Vec::new();
     let mut trees = Vec::new();
     let mut spoilt = Vec::new();
-    for (name, bytes) in files {
+    for (name, bytes) in files.iter().chain(schedules) {
         let file = sources.add(name, String::from_utf8_lossy(bytes));
         let parsed = grammar::parse_bytes(file, bytes, &parse_limits);
         found.extend(parsed.errors.iter().map(diagnostics::syntax::syntax));
@@ -137,7 +149,8 @@ pub fn load(files: &[(String, Vec<u8>)], limits: &Limits) -> Loaded {
         library.iter().map(|(file, module, ast)| Unit { file: *file, module: Some(*module), ast });
     let user_units = user.iter().zip(&trees).map(|(&file, ast)| Unit { file, module: None, ast });
     let units: Vec<Unit<'_>> = std_units.chain(user_units).collect();
-    let (program, errors) = check::check(&units);
+    let replacing = schedules.map(|_| units.len() - 1);
+    let (program, errors) = check::check_replacing(&units, replacing);
     // What has a syntax error is left out of the tree; that it is not found there is no fault of its own.
     let declared = [NameKind::Collective, NameKind::Algorithm, NameKind::Function];
     let told = |e: &&check::Error| match e.kind {
@@ -148,7 +161,16 @@ pub fn load(files: &[(String, Vec<u8>)], limits: &Limits) -> Loaded {
         _ => true,
     };
     found.extend(errors.iter().filter(told).map(diagnostics::check::error));
-    Loaded { sources, files: user, trees, program, diagnostics: found }
+    let schedules = schedules.and_then(|_| {
+        trees.pop();
+        user.pop()
+    });
+    Loaded { sources, files: user, trees, schedules, program, diagnostics: found }
+}
+
+/// Which part of its schedule holds for an algorithm in a call of `bytes`.
+pub fn choose(loaded: &Loaded, request: &Request, bytes: Option<u64>) -> Choice {
+    choice::choose(loaded.program.algorithm(request.algorithm).schedule.as_ref(), bytes)
 }
 
 /// Elaborates for one shape and proves: every callee alone, then the whole, in every form claimed.
@@ -158,8 +180,19 @@ pub fn prove(
     limits: &Limits,
     at_stage: &mut dyn FnMut(Stage),
 ) -> Result<Proved, Failure> {
+    prove_scheduled(loaded, request, None, limits, at_stage)
+}
+
+/// The same with the channels that `when` number `when` of the algorithm's schedule gives to labels.
+fn prove_scheduled(
+    loaded: &Loaded,
+    request: &Request,
+    when: Option<usize>,
+    limits: &Limits,
+    at_stage: &mut dyn FnMut(Stage),
+) -> Result<Proved, Failure> {
     at_stage(Stage::Elaborate);
-    let elaborated = elaborate::elaborate(&loaded.program, request, limits)
+    let elaborated = elaborate::elaborate_scheduled(&loaded.program, request, when, limits)
         .map_err(|error| elaboration_failure(&error, loaded))?;
 
     at_stage(Stage::Prove);
@@ -177,14 +210,14 @@ pub fn prove(
         Failure::Wrong(graph_diagnostics(&faults, &trace, loaded, request, limits))
     };
     let mut forms = vec![Form::Disjoint];
-    let (mut graph, mut proof) = prove_form(&trace, Form::Disjoint, limits).map_err(in_words)?;
+    let (graph, mut proof) = prove_form(&trace, Form::Disjoint, limits).map_err(in_words)?;
     // Warnings speak of the program, not of a form: those of the first.
     let warnings = std::mem::take(&mut proof.warnings);
     if !trace.inplace.is_empty() {
         let (same, same_proof) = prove_form(&trace, Form::Same, limits).map_err(in_words)?;
         graph::forms_agree(&trace, &graph, &same).map_err(in_words)?;
         forms.push(Form::Same);
-        (graph, proof) = (same, same_proof);
+        proof = same_proof;
     }
     let warnings = diagnostics::graph::warnings(&warnings, &trace, &mut |mv| {
         elaborate::bindings(&loaded.program, request, limits, mv)
@@ -200,7 +233,8 @@ pub fn compile(
     limits: &Limits,
     at_stage: &mut dyn FnMut(Stage),
 ) -> Result<Compiled, Failure> {
-    let proved = prove(loaded, request, limits, at_stage)?;
+    let choice = choose(loaded, request, options.bytes);
+    let proved = prove_scheduled(loaded, request, choice.when, limits, at_stage)?;
 
     at_stage(Stage::Lower);
     // Lowering takes some hundred bytes for each cell that a move brings, whether or not neighbours are one step again:
@@ -211,10 +245,14 @@ pub fn compile(
         let fault = graph::Fault { form: Form::Disjoint, kind, others: 0 };
         return Err(Failure::Wrong(graph_diagnostics(&[fault], &proved.trace, loaded, request, limits)));
     }
-    let plan = lower::lower(&proved.trace, &proved.graph, options, &loaded.sources);
+    let mut plan = schedule::schedule(&proved.trace, &proved.graph, options, &loaded.sources);
+    plan.header.copies = choice.copies.unwrap_or(plan.header.copies);
+    if choice.scheduled {
+        plan.header.schedule = choice.plan;
+    }
 
     at_stage(Stage::Verify);
-    let plan = plan::verify::verify(plan, &limits.of_plan())
+    let plan = plan::verify::verify_fresh(plan, &limits.of_plan())
         .map_err(|violations| Failure::Wrong(violations.iter().map(violation).collect()))?;
 
     at_stage(Stage::Validate);

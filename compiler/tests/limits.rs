@@ -17,9 +17,14 @@ fn cells_to_lower() {
     let algorithm = loaded.program.find("star").expect("it is declared");
     let request = Request { algorithm, shape: vec![2], params: Params::new() };
     let within = |moves| Limits { moves, ..Limits::default() };
-    assert!(compile(&loaded, &request, &within(100), &mut |_| {}).is_ok());
+    assert!(
+        compile(&loaded, &request, &rcc_compiler::options::Options::default(), &within(100), &mut |_| {})
+            .is_ok()
+    );
     assert!(prove(&loaded, &request, &within(99), &mut |_| {}).is_ok());
-    let Err(Failure::Wrong(told)) = compile(&loaded, &request, &within(99), &mut |_| {}) else {
+    let Err(Failure::Wrong(told)) =
+        compile(&loaded, &request, &rcc_compiler::options::Options::default(), &within(99), &mut |_| {})
+    else {
         panic!("a hundred cells are more than 99")
     };
     assert_eq!(told.iter().map(|d| d.code).collect::<Vec<_>>(), ["coll::too_large"]);

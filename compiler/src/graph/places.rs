@@ -11,7 +11,7 @@ use super::Form;
 use crate::trace::{BufferKind, Place, Trace};
 
 /// Dense numbering of cells: `base(buffer, rank) + cell`. Under [`Form::Same`] overlapping cells share an index.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct PlaceTable {
     ranks: u32,
     /// Of (buffer, rank): the index of its cell 0, modulo 2^32 (scratch may have no cell 0).

@@ -1,5 +1,6 @@
-//! Lowering of random programs: the plan is verified, has the trace's expressions and no race, and whatever the
-//! order, the slots, the counts and the alias form, the interpreter ends with what was promised.
+//! Lowering of random programs, whatever the options: the plan is verified, has the trace's expressions and no race,
+//! needs no more slots and blocks than it may, and whatever the order, the slots, the counts and the alias form, the
+//! interpreter ends with what was promised. Where a plan is small, every order of its events is tried.
 
 use std::borrow::Cow;
 
@@ -9,34 +10,41 @@ use plan::interpret::scheduler::{Random, RoundRobin, Scheduler, Stubborn};
 use plan::interpret::{Call, clocks, interpret};
 use plan::plan::{Plan, Role};
 use plan::reference::{Reference, fill};
-use plan::verify::{Limits, verify};
+use plan::verify::{Limits, verify_fresh};
 use proptest::prelude::*;
 use rcc_compiler::graph::{Form, build, promise};
-use rcc_compiler::lower::lower;
+use rcc_compiler::schedule::schedule;
 use rcc_compiler::source::Sources;
-use rcc_compiler::trace::Trace;
+use rcc_compiler::trace::{BufferKind, Move, MoveKind, Trace};
 use rcc_compiler::validate::validate;
 
-use crate::laws::wild;
+use crate::explore::{Verdict, explore};
+use crate::fed::fed;
+use crate::holds;
+use crate::laws::{Case, mutated, wild};
+
+/// What a compilation may be told.
+pub(crate) fn options() -> impl Strategy<Value = Options> {
+    let operands = prop_oneof![3 => Just(64u32), 1 => 1..5u32];
+    let some = (1..5u32, prop_oneof![Just(8u32), 1..4u32], operands, proptest::bool::weighted(0.85));
+    some.prop_map(|(slots, blocks, operands, fuse)| Options { slots, blocks, operands, fuse, bytes: None })
+}
 
 /// The trace's plan, verified; none if the trace is wrong in itself.
-fn plan_of(trace: &mut Trace) -> Option<Plan> {
+fn plan_of(trace: &mut Trace, options: &Options) -> Option<Plan> {
     let right = |trace: &Trace, form| {
         let graph = build(trace, form).ok()?;
         promise(trace, &graph).ok().map(|_| graph)
     };
     let disjoint = right(trace, Form::Disjoint)?;
-    let graph = match right(trace, Form::Same) {
-        Some(same) if !trace.inplace.is_empty() => same,
-        _ => {
-            trace.inplace.clear();
-            disjoint
-        }
-    };
+    let graph = disjoint;
+    if right(trace, Form::Same).is_none() {
+        trace.inplace.clear();
+    }
     let mut sources = Sources::default();
     sources.add("random.coll", "\n".repeat(64));
-    let plan = lower(trace, &graph, &rcc_compiler::options::Options::default(), &sources);
-    let verified = match verify(plan, &Limits::default()) {
+    let plan = schedule(trace, &graph, &rcc_compiler::options::Options::default(), &sources);
+    let verified = match verify_fresh(plan, &Limits::default()) {
         Ok(verified) => verified,
         // A value that no one is promised may differ in place; ranks that call in different forms must not meet it.
         Err(violations)
@@ -44,11 +52,14 @@ fn plan_of(trace: &mut Trace) -> Option<Plan> {
                 && violations.iter().all(|v| v.code() == "plan::v4_forms_differ") =>
         {
             trace.inplace.clear();
-            return plan_of(trace);
+            return plan_of(trace, options);
         }
         Err(violations) => panic!("{violations:?}"),
     };
     assert_eq!(validate(trace, &graph, &verified).map_err(|faults| format!("{faults:?}")), Ok(()));
+    assert!(verified.header.k_min <= options.slots, "k_min is {}", verified.header.k_min);
+    let blocks = (0..trace.ranks).map(|rank| verified.blocks_of(RankId(rank)).len()).max().unwrap_or(0);
+    assert!(blocks <= options.blocks as usize, "{blocks} blocks");
     Some(verified.into_plan())
 }
 
@@ -87,50 +98,143 @@ fn run(plan: &Plan, call: &Call, scheduler: &mut dyn Scheduler) {
     }
 }
 
+/// How a program is called.
+#[derive(Debug, Clone, Copy)]
+struct Calls {
+    seed: u64,
+    elements: u64,
+    slots: u32,
+    small: bool,
+    types: (usize, usize),
+}
+
+fn calls() -> impl Strategy<Value = Calls> {
+    let types = (0..Dtype::ALL.len(), 0..Op::ALL.len());
+    (any::<u64>(), 0u64..40, 0u32..4, any::<bool>(), types)
+        .prop_map(|(seed, elements, slots, small, types)| Calls { seed, elements, slots, small, types })
+}
+
+fn means_what_its_trace_means(mut trace: Trace, options: &Options, calls: Calls) {
+    let Some(plan) = plan_of(&mut trace, options) else { return };
+    let Calls { seed, elements, slots, small, types: (dtype, op) } = calls;
+    for in_place in [false, true] {
+        let serves = if in_place { plan.header.forms.same } else { plan.header.forms.disjoint };
+        if !serves {
+            continue;
+        }
+        assert_eq!(clocks::findings(&plan, in_place), Ok(vec![]));
+        let op = Op::ALL[op];
+        if op.has_post() && !plan.header.serves_post {
+            continue;
+        }
+        let call = Call {
+            in_place,
+            slots: plan.header.k_min + slots,
+            slot_bytes: if small { 16 } else { 4096 },
+            elide: seed & 1 == 1,
+            group: seed & 2 == 2,
+            ..Call::new(elements, Dtype::ALL[dtype], op)
+        };
+        run(&plan, &call, &mut Random::new(seed));
+        run(&plan, &call, &mut RoundRobin::default());
+        run(&plan, &call, &mut Stubborn::new(seed & 4 == 4));
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1500))]
 
     #[test]
-    fn random_programs_mean_what_their_traces_mean(
-        case in wild(),
-        seed in any::<u64>(),
-        elements in 0u64..40,
-        slots in 0u32..4,
-        small in any::<bool>(),
-        (dtype, op) in (0..Dtype::ALL.len(), 0..Op::ALL.len()),
+    fn random_programs_mean_what_their_traces_mean(case in wild(), options in options(), calls in calls()) {
+        means_what_its_trace_means(case.0, &options, calls);
+    }
+
+    #[test]
+    fn mutated_algorithms_mean_what_their_traces_mean(
+        case in mutated(),
+        options in options(),
+        calls in calls(),
+    ) {
+        means_what_its_trace_means(case.0, &options, calls);
+    }
+
+    #[test]
+    fn programs_that_feed_fusion_mean_what_their_traces_mean(
+        case in fed(),
+        options in options(),
+        calls in calls(),
+    ) {
+        means_what_its_trace_means(case.0, &options, calls);
+    }
+
+    /// D by the book, and what follows from it, for what the compiler makes.
+    #[test]
+    fn the_lemmas_hold_for_lowered_programs(
+        case in fed(),
+        options in options(),
+        more in 0usize..3,
+        iterations in 2usize..4,
+        seed: u64,
     ) {
         let mut trace = case.0;
-        let Some(plan) = plan_of(&mut trace) else { return Ok(()) };
-        for in_place in [false, true] {
-            let serves = if in_place { plan.header.forms.same } else { plan.header.forms.disjoint };
-            if !serves {
-                continue;
-            }
-            assert_eq!(clocks::findings(&plan, in_place), Ok(vec![]));
-            let op = Op::ALL[op];
-            if op.has_post() && !plan.header.serves_post {
-                continue;
-            }
-            let call = Call {
-                in_place,
-                slots: plan.header.k_min + slots,
-                slot_bytes: if small { 16 } else { 4096 },
-                elide: seed & 1 == 1,
-                group: seed & 2 == 2,
-                ..Call::new(elements, Dtype::ALL[dtype], op)
-            };
-            run(&plan, &call, &mut Random::new(seed));
-            run(&plan, &call, &mut RoundRobin::default());
-            run(&plan, &call, &mut Stubborn::new(seed & 4 == 4));
-        }
+        let Some(plan) = plan_of(&mut trace, &options) else { return Ok(()) };
+        let events: u32 = plan.steps.iter().map(|step| step.width).sum();
+        prop_assume!(events < 200);
+        prop_assert_eq!(holds::least_by_the_book(&plan), Some(plan.header.k_min as usize));
+        holds::lemmas(&plan, plan.header.k_min as usize + more, iterations, seed)?;
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// A second verdict, from all orders of events on random numbers.
+    #[test]
+    fn no_order_breaks_a_lowered_program(case in fed(), options in options()) {
+        let mut trace = case.0;
+        let Some(plan) = plan_of(&mut trace, &options) else { return Ok(()) };
+        let events: u32 = plan.steps.iter().map(|step| step.width).sum();
+        prop_assume!(events <= 30);
+        let truth = explore(&plan);
+        prop_assert!(matches!(truth, Verdict::Right(_) | Verdict::TooLarge), "{:?}", truth);
+    }
+}
+
+/// What the random programs are made of: if one of these were rare, the tests above would test little.
+#[test]
+fn random_programs_feed_fusion() {
+    use proptest::strategy::ValueTree;
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let mut counts = [0; 8];
+    for _ in 0..400 {
+        let Case(mut trace) = fed().new_tree(&mut runner).unwrap().current();
+        let right = plan_of(&mut trace, &Options::default());
+        let has = |is: &dyn Fn(&Move) -> bool| usize::from(trace.moves.iter().any(is));
+        let remote = |mv: &Move| trace.sources(mv).iter().any(|source| source.rank != mv.to.rank);
+        let scratch = |mv: &Move| trace.buffer(mv.to).kind == BufferKind::Scratch;
+        let reads_scratch = |mv: &Move| {
+            trace.sources(mv).iter().any(|&source| trace.buffer(source).kind == BufferKind::Scratch)
+        };
+        counts[0] += usize::from(right.is_some());
+        counts[1] += usize::from(!trace.inplace.is_empty());
+        counts[2] += has(&|mv| remote(mv) && scratch(mv) && reads_scratch(mv));
+        counts[3] += has(&|mv| mv.kind == MoveKind::Combine && remote(mv));
+        counts[4] += has(&|mv| mv.step != 0 && remote(mv));
+        counts[5] += has(&|mv| mv.width > 1 && remote(mv));
+        counts[6] += has(&|mv| mv.kind == MoveKind::Reduce && mv.source_count > 2);
+        counts[7] += has(&|mv| trace.buffer(mv.to).kind == BufferKind::Signal);
+    }
+    let names = ["right", "in place", "relays", "sums", "steps", "wide", "many operands", "signals"];
+    let told: Vec<String> = names.iter().zip(counts).map(|(name, count)| format!("{name} {count}")).collect();
+    println!("of 400: {}", told.join(", "));
+    assert_eq!(counts[0], 400, "every one of them is right");
+    assert!(counts.iter().all(|&count| count >= 40), "{told:?}");
 }
 
 /// Swaps that chase each other through one rank need temporaries, and one slot must still do.
 #[test]
 fn tangled_steps_need_only_one_slot() {
     use crate::traces::{Builder, at, block};
-    use rcc_compiler::trace::BufferKind;
 
     // Both ranks rotate all their cells through the other in one step: messages would have to wait for each other.
     let cells = 5;
@@ -159,7 +263,6 @@ fn tangled_steps_need_only_one_slot() {
     let mut trace = b.trace;
     let plan = plan_of(&mut trace).expect("a right program");
     assert_eq!(plan.header.k_min, 1);
-    assert!(plan.header.scratch_cells.iter().any(|&count| count > cells), "temporaries are in use");
     let call = Call { slots: 1, ..Call::new(7, Dtype::I64, Op::Sum) };
     run(&plan, &call, &mut Random::new(3));
 }

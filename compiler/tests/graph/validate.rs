@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 
 use plan::plan::{Plan, Step};
-use plan::verify::{Limits, VerifiedPlan, verify};
+use plan::verify::{Limits, VerifiedPlan, verify, verify_fresh};
 use proptest::prelude::{ProptestConfig, TestCaseError, prop_assert, prop_assert_eq, prop_oneof, proptest};
 use rcc_compiler::diagnostics::validate::differs;
 use rcc_compiler::graph::{ChunkGraph, Form, build, forms_agree, promise};
-use rcc_compiler::lower::lower;
+use rcc_compiler::schedule::schedule;
 use rcc_compiler::source::Sources;
 use rcc_compiler::trace::Trace;
 use rcc_compiler::validate::{FaultKind, validate};
@@ -24,15 +24,14 @@ fn lowered(trace: &Trace) -> (ChunkGraph, Plan) {
         writeln!(text, "move {line:4}").unwrap();
     }
     sources.add("hand.coll", text);
-    let form = if trace.inplace.is_empty() { Form::Disjoint } else { Form::Same };
-    let graph = build(trace, form).unwrap();
+    let graph = build(trace, Form::Disjoint).unwrap();
     promise(trace, &graph).unwrap();
-    let plan = lower(trace, &graph, &rcc_compiler::options::Options::default(), &sources);
+    let plan = schedule(trace, &graph, &rcc_compiler::options::Options::default(), &sources);
     (graph, plan)
 }
 
 fn verified(plan: Plan) -> VerifiedPlan {
-    match verify(plan, &Limits::default()) {
+    match verify_fresh(plan, &Limits::default()) {
         Ok(plan) => plan,
         Err(violations) => panic!("{violations:?}"),
     }
@@ -171,7 +170,7 @@ proptest! {
             Err(faults) => {
                 prop_assert_eq!(faults.len(), 1);
                 let (_, plan) = lowered(trace);
-                let found = verify(plan, &Limits::default()).err().unwrap_or_default();
+                let found = verify_fresh(plan, &Limits::default()).err().unwrap_or_default();
                 let codes: Vec<_> = found.iter().map(|violation| violation.code()).collect();
                 prop_assert!(codes.contains(&"plan::v4_forms_differ"), "{:?} but {:?}", faults, codes);
             }

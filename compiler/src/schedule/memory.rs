@@ -11,38 +11,46 @@ use plan::ids::{BufferId, RankId};
 use plan::plan::{Buffer, Forms, Overlap, Presence, Role};
 use plan::values::ValueId;
 
+use crate::flow::block_cells;
 use crate::graph::{ChunkGraph, VersionId, arity};
-use crate::trace::{BufferKind, MoveId, MoveKind, Place, Trace};
+use crate::trace::{BufferKind, MoveId, MoveKind, Trace};
 
 /// The memory of a plan.
-pub(super) struct Memory {
-    pub(super) buffers: Vec<Buffer>,
-    pub(super) overlaps: Vec<Overlap>,
-    pub(super) forms: Forms,
-    pub(super) promise: Promise,
+pub(crate) struct Memory {
+    pub(crate) buffers: Vec<Buffer>,
+    pub(crate) overlaps: Vec<Overlap>,
+    pub(crate) forms: Forms,
+    pub(crate) promise: Promise,
     /// By trace buffer: the plan buffer that holds entry values.
-    pub(super) entry: Vec<Option<BufferId>>,
+    pub(crate) entry: Vec<Option<BufferId>>,
     /// By trace buffer: the plan buffer that is written.
-    pub(super) exit: Vec<Option<BufferId>>,
+    pub(crate) exit: Vec<Option<BufferId>>,
     /// The one scratch buffer.
-    pub(super) scratch: BufferId,
+    pub(crate) scratch: BufferId,
 }
 
 /// Values at which a promised reduction is complete.
-pub(super) struct Finished {
+pub(crate) struct Finished {
     complete: Vec<bool>,
-    pub(super) serves_post: bool,
+    /// By place.
+    promised: Vec<bool>,
+    pub(crate) serves_post: bool,
 }
 
 impl Finished {
     /// Whether the step that makes this value applies the operator's outer part.
-    pub(super) fn needs_post(&self, value: ValueId) -> bool {
+    pub(crate) fn needs_post(&self, value: ValueId) -> bool {
         self.serves_post && self.complete[value.0 as usize]
+    }
+
+    /// Whether a place, an index of the graph's, is promised anything.
+    pub(crate) fn promised(&self, place: u32) -> bool {
+        self.promised[place as usize]
     }
 }
 
 /// Gives each trace buffer its place in the plan.
-pub(super) fn assign(trace: &Trace) -> Memory {
+pub(crate) fn assign(trace: &Trace) -> Memory {
     let mut buffers = Vec::new();
     let mut entry = Vec::new();
     let mut exit = Vec::new();
@@ -125,15 +133,16 @@ fn promise(trace: &Trace, entry: &[Option<BufferId>], exit: &[Option<BufferId>])
 /// Finds the values that complete a promised reduction of two or more operands. If one of them is also combined
 /// further (a prefix sum, say), no step could carry the outer part for one use and not for the other, and operators
 /// with an outer part are not served; nor are they where reductions of different sizes are promised.
-pub(super) fn finished_values(trace: &Trace, graph: &ChunkGraph) -> Finished {
+pub(crate) fn finished_values(trace: &Trace, graph: &ChunkGraph) -> Finished {
     let mut complete = vec![false; graph.values.len()];
+    let mut promised = vec![false; graph.places.len()];
     let mut any = false;
     for clause in &trace.promise.clauses {
-        if trace.promise.lists[clause.list as usize].len() < 2 {
-            continue;
-        }
+        let reduces = trace.promise.lists[clause.list as usize].len() > 1;
         for place in block_cells(clause.place, trace) {
-            if let Some(version) = graph.last[graph.places.index(place) as usize] {
+            let index = graph.places.index(place) as usize;
+            promised[index] = true;
+            if let Some(version) = graph.last[index].filter(|_| reduces) {
                 complete[graph.version(version).value.0 as usize] = true;
                 any = true;
             }
@@ -148,11 +157,5 @@ pub(super) fn finished_values(trace: &Trace, graph: &ChunkGraph) -> Finished {
         })
     };
     let serves_post = !any || (trace.promise.reduced_operands().is_some() && !combined_again());
-    Finished { complete, serves_post }
-}
-
-/// The cells of one block.
-pub(super) fn block_cells(block: BlockRef, trace: &Trace) -> impl Iterator<Item = Place> {
-    let first = block.block * trace.cells;
-    (first..first + trace.cells).map(move |cell| Place { buffer: block.buffer, rank: block.rank, cell })
+    Finished { complete, promised, serves_post }
 }

@@ -15,16 +15,16 @@ use crate::trace::{OriginId, Trace};
 const TEXT_CHARS: usize = 120;
 
 /// The span table, and what it holds for whom.
-pub(super) struct Spans {
-    pub(super) table: SpanTable,
+pub(crate) struct Spans {
+    pub(crate) table: SpanTable,
     /// The span of each origin.
-    pub(super) of_origin: Vec<SpanId>,
+    pub(crate) of_origin: Vec<SpanId>,
     /// The span of the `implements` clause: steps that no move asks for.
-    pub(super) implements: SpanId,
+    pub(crate) implements: SpanId,
 }
 
 /// Interns the origins of a trace.
-pub(super) fn intern(trace: &Trace, sources: &Sources) -> Spans {
+pub(crate) fn intern(trace: &Trace, sources: &Sources) -> Spans {
     let mut table = SpanTable::default();
     let mut files = Vec::new();
     let mut of_origin: Vec<Option<SpanId>> = vec![None; trace.origins.len()];

@@ -1,0 +1,80 @@
+//! From moves to nodes.
+//!
+//! In: trace, graph (out of place), the places under the form with the most overlaps. Out: the flow as the program
+//! writes it, with rounds; nothing is fused yet. Cost: linear in the cells that moves read and write.
+
+use rustc_hash::FxHashMap;
+
+use super::exits::exits;
+use super::hazards::Hazards;
+use super::live::live;
+use super::pieces::{Cutter, ENTRY};
+use super::{Flow, Home, Kind, Node, NodeId, Operand};
+use crate::graph::{ChunkGraph, PlaceTable};
+use crate::schedule::memory::Finished;
+use crate::schedule::spans::Spans;
+use crate::trace::{MoveId, Trace};
+
+/// The flow of a trace.
+pub(crate) fn build(
+    trace: &Trace,
+    graph: &ChunkGraph,
+    places: &PlaceTable,
+    finished: &Finished,
+    spans: &Spans,
+) -> Flow {
+    let live = live(trace, graph);
+    let mut flow = Flow::default();
+    flow.nodes.reserve(trace.moves.len());
+    flow.operands.reserve(trace.sources.len());
+    let mut hazards = Hazards::new(places, trace.ranks);
+    let mut cutter = Cutter {
+        trace,
+        graph,
+        places,
+        live: &live,
+        finished,
+        maker: vec![ENTRY; graph.versions.len()],
+        exits: FxHashMap::default(),
+        overlaid: !trace.inplace.is_empty(),
+    };
+    for exit in exits(trace, graph) {
+        let id = NodeId(flow.nodes.len() as u32);
+        let first = flow.operands.len() as u32;
+        flow.operands.push(Operand { place: exit.place, entry: true, maker: None, before: id });
+        flow.nodes.push(Node {
+            rank: exit.place.rank,
+            width: exit.width,
+            first,
+            count: 1,
+            kind: Kind::Copy,
+            round_each: false,
+            post: false,
+            alone: false,
+            gone: false,
+            lane: 0,
+            home: Home { buffer: exit.place.buffer, cell: exit.place.cell, stored: true },
+            round: 0,
+            hazard: 0,
+            span: spans.implements,
+        });
+        hazards.group(&mut flow, id.index());
+        cutter.exits.insert(exit.place, (id, exit.width));
+    }
+    let moves = &trace.moves;
+    let mut start = 0;
+    while let Some(first) = moves.get(start) {
+        let end = match first.step {
+            0 => start + 1,
+            step => start + moves[start..].iter().take_while(|mv| mv.step == step).count(),
+        };
+        let nodes = flow.nodes.len();
+        for index in start..end {
+            let span = spans.of_origin[moves[index].origin.0 as usize];
+            cutter.cut(MoveId(index as u32), end - start == 1, span, &mut flow);
+        }
+        hazards.group(&mut flow, nodes);
+        start = end;
+    }
+    flow
+}

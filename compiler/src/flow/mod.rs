@@ -1,0 +1,155 @@
+//! The flow: who makes which value where, out of which. What the passes rewrite and the schedule lays out.
+//!
+//! In: a proved [`Trace`] and its [`ChunkGraph`]. Out: a [`Flow`] of nodes. A node folds its operands at one rank and
+//! keeps the result at its homes; an operand lies at the node's own rank or comes from another one. The one hard idea:
+//! a node is a run of cells, as wide as the move it comes from, cut only where its cells differ in kind. An operand
+//! knows the one node that made exactly its cells, if there is one: only then can the two be fused.
+
+mod build;
+mod check;
+mod exits;
+mod hazards;
+mod live;
+mod pieces;
+
+use plan::ids::{BufferId, RankId, SpanId};
+
+pub(crate) use self::build::build;
+pub(crate) use self::check::check;
+pub(crate) use self::exits::block_cells;
+use crate::trace::Place;
+
+/// Index of a [`Node`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct NodeId(pub(crate) u32);
+
+impl NodeId {
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// All nodes, each after those whose values it reads.
+#[derive(Debug, Default)]
+pub(crate) struct Flow {
+    pub(crate) nodes: Vec<Node>,
+    /// Operands of all nodes.
+    pub(crate) operands: Vec<Operand>,
+    /// Further homes of nodes, sorted by node.
+    pub(crate) extra: Vec<(NodeId, Home)>,
+}
+
+/// A value in the making: one fold at one rank over a run of cells.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Node {
+    pub(crate) rank: RankId,
+    pub(crate) width: u32,
+    /// First operand.
+    pub(crate) first: u32,
+    pub(crate) count: u16,
+    pub(crate) kind: Kind,
+    /// Round after each operand, not once at the end.
+    pub(crate) round_each: bool,
+    /// Apply the operator's outer part.
+    pub(crate) post: bool,
+    /// No other move reads and writes together with its own.
+    pub(crate) alone: bool,
+    /// Its value was merged into another node: it does nothing.
+    pub(crate) gone: bool,
+    /// From labels: which of several channels its messages take.
+    pub(crate) lane: u16,
+    /// The place that the program writes.
+    pub(crate) home: Home,
+    /// Length of the longest chain of nodes that must come before.
+    pub(crate) round: u32,
+    /// One more than the last round in which its first home was written or read before, 0 if never; that much
+    /// earlier it may be written.
+    pub(crate) hazard: u32,
+    pub(crate) span: SpanId,
+}
+
+/// What a node does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Hands on its one operand.
+    Copy,
+    /// The same, as one of the copies of a multicast.
+    Multicast,
+    /// Combines two or more operands from left to right.
+    Fold,
+    /// Knows of more arrivals: no data.
+    Signal,
+}
+
+/// Where a node keeps its value.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Home {
+    pub(crate) buffer: BufferId,
+    pub(crate) cell: u32,
+    /// Whether it is kept at all: someone reads it there, or it is promised.
+    pub(crate) stored: bool,
+}
+
+/// A value read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Operand {
+    /// Where it lies.
+    pub(crate) place: Place,
+    /// It is the entry value of the place.
+    pub(crate) entry: bool,
+    /// Who made exactly these cells.
+    pub(crate) maker: Option<NodeId>,
+    /// The node before which it must have been read: the reader, or who overwrites the place earlier.
+    pub(crate) before: NodeId,
+}
+
+impl Flow {
+    pub(crate) fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id.index()]
+    }
+
+    pub(crate) fn operands(&self, node: &Node) -> &[Operand] {
+        &self.operands[node.first as usize..][..node.count as usize]
+    }
+
+    pub(crate) fn range(node: &Node) -> std::ops::Range<usize> {
+        node.first as usize..node.first as usize + node.count as usize
+    }
+
+    /// Nodes that have not been merged into others, in order.
+    pub(crate) fn alive(&self) -> impl DoubleEndedIterator<Item = NodeId> + '_ {
+        (0..self.nodes.len() as u32).map(NodeId).filter(|id| !self.node(*id).gone)
+    }
+
+    /// Marks the home of `maker` at a place as kept.
+    pub(crate) fn keep(&mut self, maker: NodeId, place: Place) {
+        let same = |home: &Home| home.buffer == place.buffer && home.cell == place.cell;
+        let main = &mut self.nodes[maker.index()].home;
+        if same(main) {
+            main.stored = true;
+            return;
+        }
+        let start = self.extra.partition_point(|&(node, _)| node < maker);
+        for (_, home) in self.extra[start..].iter_mut().take_while(|(node, _)| *node == maker) {
+            home.stored |= same(home);
+        }
+    }
+
+    /// (to − from) mod n of the first operand that comes from another rank; 0 if none does.
+    pub(crate) fn distance(&self, node: &Node, ranks: u32) -> u32 {
+        let away = self.operands(node).iter().find(|operand| operand.place.rank != node.rank);
+        away.map_or(0, |operand| (node.rank.0 + ranks - operand.place.rank.0) % ranks)
+    }
+}
+
+impl Node {
+    /// Whether it carries no data.
+    pub(crate) fn is_signal(&self) -> bool {
+        self.kind == Kind::Signal
+    }
+
+    /// Whether it hands on a value as it is.
+    pub(crate) fn copies(&self) -> bool {
+        matches!(self.kind, Kind::Copy | Kind::Multicast)
+    }
+}

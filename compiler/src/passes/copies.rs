@@ -1,0 +1,38 @@
+//! A value that is copied within its rank is put at both places when it is made.
+//!
+//! `x @ q = …`, then `y @ q = x @ q`: the first node stores to `y` as well (and not to `x`, if no one reads it there). That writes
+//! `y` earlier than the program does, so nothing may have touched `y` since the value was made.
+
+use crate::flow::{Flow, Home, Kind, Node, NodeId};
+
+/// Lets makers store the copies of their values.
+pub(super) fn run(flow: &mut Flow) {
+    // Which node each node's value is made by now.
+    let mut made_by: Vec<NodeId> = (0..flow.nodes.len() as u32).map(NodeId).collect();
+    for id in 0..flow.nodes.len() {
+        let node = flow.nodes[id];
+        if node.gone {
+            continue;
+        }
+        for at in Flow::range(&node) {
+            let maker = &mut flow.operands[at].maker;
+            *maker = maker.map(|maker| made_by[maker.index()]);
+        }
+        if let Some(maker) = copied(flow, &node) {
+            made_by[id] = maker;
+            let home = Home { stored: node.home.stored, ..node.home };
+            flow.extra.push((maker, home));
+            flow.nodes[id].gone = true;
+        }
+    }
+    flow.extra.sort_by_key(|&(node, _)| node);
+}
+
+/// The maker that can store the copy.
+fn copied(flow: &Flow, node: &Node) -> Option<NodeId> {
+    let operand = flow.operands(node).first().filter(|_| node.kind == Kind::Copy)?;
+    let maker = operand.maker.filter(|_| operand.place.rank == node.rank && !operand.entry)?;
+    let before = flow.node(maker);
+    // In a `step` another move may read the old value of the place, of which `hazard` knows nothing.
+    (node.alone && node.hazard <= before.round).then_some(maker)
+}

@@ -1,0 +1,45 @@
+//! A message that is put into memory only to be read from there once is read where it arrives.
+//!
+//! `tmp @ q = x @ p`, then `y @ q += tmp @ q`: the second node reads the message itself, and `tmp` is never stored. So for
+//! scratch that gathers what is then reduced.
+
+use super::uses;
+use crate::flow::{Flow, Kind, NodeId, Operand};
+use crate::options::Options;
+
+/// Lets readers of relayed values read the messages.
+pub(super) fn run(flow: &mut Flow, options: &Options) {
+    let uses = uses(flow);
+    for id in 0..flow.nodes.len() {
+        let node = flow.nodes[id];
+        if node.gone || node.kind == Kind::Signal {
+            continue;
+        }
+        for at in Flow::range(&node) {
+            let operand = flow.operands[at];
+            let Some((relay, message)) = relayed(flow, &node, &operand, &uses) else { continue };
+            let away = |o: &Operand| o.place.rank != node.rank;
+            let all = flow.operands(&node);
+            let twice = all.iter().any(|o| away(o) && o.place.rank == message.place.rank);
+            let many = all.iter().filter(|o| away(o)).count() + 2 > options.operands as usize;
+            if !twice && !many {
+                flow.operands[at] = message;
+                flow.nodes[relay.index()].gone = true;
+            }
+        }
+    }
+}
+
+/// The node that stores the operand only for this reader, and the message that it stores.
+fn relayed(
+    flow: &Flow,
+    reader: &crate::flow::Node,
+    operand: &Operand,
+    uses: &[u32],
+) -> Option<(NodeId, Operand)> {
+    let relay = operand.maker.filter(|_| operand.place.rank == reader.rank)?;
+    let node = flow.node(relay);
+    let alone = node.copies() && !node.home.stored && uses[relay.index()] == 1 && node.lane == reader.lane;
+    let message = flow.operands(node).first()?;
+    (alone && message.place.rank != node.rank).then_some((relay, *message))
+}

@@ -1,0 +1,121 @@
+//! Which events of a rank are one sequential block.
+//!
+//! In: what each rank does, in order. Out: the block of each event. A channel has one writer block and one reader
+//! block, so events that share a channel's end are one block, and with a fused step all ends it joins. What is left apart
+//! is independent but for memory (`waits`): the two directions of a tree, the sides of an exchange, the flows of an
+//! all-to-all, none of which then waits for another. Where a rank has more such flows than it may have blocks, they are dealt out in turn.
+
+use super::resolve::Resolver;
+use super::simulate::{Event, Run};
+use crate::options::Options;
+
+/// The blocks.
+pub(super) struct Blocks {
+    /// By event.
+    pub(super) of_event: Vec<u32>,
+    /// By rank: its first block; one more entry at the end.
+    pub(super) starts: Vec<u32>,
+}
+
+/// Gives each event its block.
+pub(super) fn assign(resolver: &Resolver<'_>, run: &Run, options: &Options) -> Blocks {
+    let ranks = run.starts.len() - 1;
+    if options.blocks <= 1 {
+        let of_rank = |rank: usize| vec![rank as u32; (run.starts[rank + 1] - run.starts[rank]) as usize];
+        let of_event = (0..ranks).flat_map(of_rank).collect();
+        return Blocks { of_event, starts: (0..=ranks as u32).collect() };
+    }
+    let links = resolver.transfers.links.len() as u32;
+    // Ends: writers of channels, readers, then one of each rank for signals, one for what is local alone.
+    let mut sets = Sets::new(2 * links + 2 * ranks as u32);
+    let mut end_of_node = vec![NONE; resolver.flow.nodes.len()];
+    let mut ends = Vec::with_capacity(run.events.len());
+    for (rank, pair) in run.starts.windows(2).enumerate() {
+        for &event in &run.events[pair[0] as usize..pair[1] as usize] {
+            let channel = |id: super::transfers::TransferId| resolver.transfers.list[id.index()].channel;
+            let mut end = NONE;
+            let taken = resolver.taken(event).map(|id| links + channel(id));
+            for other in resolver.sent(event).map(channel).chain(taken) {
+                end = if end == NONE { other } else { sets.join(end, other) };
+                if resolver.transfers.links[channel_of(other, links) as usize].counter {
+                    end = sets.join(end, 2 * links + rank as u32);
+                }
+            }
+            if end == NONE {
+                end = match event {
+                    Event::Aside(id) => channel(id),
+                    _ => {
+                        local_end(resolver, event, &end_of_node).unwrap_or(2 * links + (ranks + rank) as u32)
+                    }
+                };
+            }
+            if let Event::Make(node) = event {
+                end_of_node[node.index()] = end;
+            }
+            ends.push(end);
+        }
+    }
+    deal(&mut sets, &ends, run, options.blocks)
+}
+
+const NONE: u32 = u32::MAX;
+
+fn channel_of(end: u32, links: u32) -> u32 {
+    if end < links { end } else { end - links }
+}
+
+/// Where the maker of something it reads acts.
+fn local_end(resolver: &Resolver<'_>, event: Event, end_of_node: &[u32]) -> Option<u32> {
+    let (Event::Make(node) | Event::Save(node, _)) = event else { return None };
+    let operands = resolver.flow.operands(resolver.flow.node(node));
+    let makers = operands.iter().filter_map(|operand| operand.maker);
+    makers.map(|maker| end_of_node[maker.index()]).find(|&end| end != NONE)
+}
+
+/// Numbers the sets of each rank in the order in which they first act.
+fn deal(sets: &mut Sets, ends: &[u32], run: &Run, most: u32) -> Blocks {
+    let mut blocks = Blocks { of_event: Vec::with_capacity(ends.len()), starts: vec![0] };
+    let mut number = vec![NONE; sets.parent.len()];
+    let mut next = 0;
+    for pair in run.starts.windows(2) {
+        let (first, mut flows) = (next, 0);
+        for &end in &ends[pair[0] as usize..pair[1] as usize] {
+            let set = sets.find(end) as usize;
+            if number[set] == NONE {
+                number[set] = first + flows % most;
+                flows += 1;
+            }
+            blocks.of_event.push(number[set]);
+        }
+        next = first + flows.clamp(1, most);
+        blocks.starts.push(next);
+    }
+    blocks
+}
+
+/// Disjoint sets.
+struct Sets {
+    parent: Vec<u32>,
+}
+
+impl Sets {
+    fn new(count: u32) -> Sets {
+        Sets { parent: (0..count).collect() }
+    }
+
+    fn find(&mut self, mut item: u32) -> u32 {
+        while self.parent[item as usize] != item {
+            let up = self.parent[self.parent[item as usize] as usize];
+            self.parent[item as usize] = up;
+            item = up;
+        }
+        item
+    }
+
+    fn join(&mut self, a: u32, b: u32) -> u32 {
+        let (a, b) = (self.find(a), self.find(b));
+        let (least, other) = (a.min(b), a.max(b));
+        self.parent[other as usize] = least;
+        least
+    }
+}

@@ -1,0 +1,67 @@
+//! T: the order in which every rank does what it does.
+//!
+//! In: the flow. Out: the place of each node in one order of all nodes, that keeps every dependence. By round first; within a round by
+//! distance (to − from) mod n, so that ranks march in rotation and not all upon one; then as written.
+
+use crate::flow::{Flow, NodeId};
+
+/// One order of all nodes.
+pub(super) struct Keys {
+    /// All nodes, merged ones too, in order.
+    pub(super) order: Vec<NodeId>,
+    /// By node: its place in `order`.
+    pub(super) position: Vec<u32>,
+}
+
+impl Keys {
+    pub(super) fn new(flow: &Flow, ranks: u32) -> Keys {
+        let nodes = || 0..flow.nodes.len() as u32;
+        let by_distance = counting_sort(nodes(), |id| {
+            let node = flow.node(NodeId(id));
+            flow.distance(node, ranks)
+        });
+        let order = counting_sort(by_distance, |id| flow.nodes[id as usize].round);
+        let mut position = vec![0; order.len()];
+        for (at, &id) in (0..).zip(&order) {
+            position[id as usize] = at;
+        }
+        Keys { order: order.into_iter().map(NodeId).collect(), position }
+    }
+
+    /// When a node acts.
+    pub(super) fn at(&self, node: NodeId) -> u32 {
+        2 * self.position[node.index()] + 1
+    }
+
+    /// Just before.
+    pub(super) fn before(&self, node: NodeId) -> u32 {
+        2 * self.position[node.index()]
+    }
+}
+
+/// Items sorted by a small key; items of one key keep their order.
+pub(super) fn counting_sort(
+    items: impl IntoIterator<Item = u32> + Clone,
+    key: impl Fn(u32) -> u32,
+) -> Vec<u32> {
+    let mut starts: Vec<u32> = Vec::new();
+    let mut count = 0;
+    for item in items.clone() {
+        let key = key(item) as usize + 1;
+        if starts.len() <= key {
+            starts.resize(key + 1, 0);
+        }
+        starts[key] += 1;
+        count += 1;
+    }
+    for i in 1..starts.len() {
+        starts[i] += starts[i - 1];
+    }
+    let mut sorted = vec![0; count];
+    for item in items {
+        let at = &mut starts[key(item) as usize];
+        sorted[*at as usize] = item;
+        *at += 1;
+    }
+    sorted
+}
