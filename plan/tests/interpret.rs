@@ -3,63 +3,15 @@
 
 mod common;
 
-use std::borrow::Cow;
-
 use proptest::prelude::*;
+
+use common::oracle::{entry, right, run, scheduler};
 use rcc_plan::dtype::{Dtype, Op};
 use rcc_plan::ids::{BlockId, BufferId, ChannelId, RankId, StepId};
-use rcc_plan::interpret::scheduler::{Random, RoundRobin, Scheduler, Starve, Stubborn};
-use rcc_plan::interpret::{Call, Fault, Need, Outcome, interpret};
+use rcc_plan::interpret::scheduler::{Random, RoundRobin, Stubborn};
+use rcc_plan::interpret::{Call, Fault, Need, interpret};
 use rcc_plan::layout::Layout;
 use rcc_plan::plan::{Operand, Plan, Role};
-use rcc_plan::reference::{Reference, Wrong, fill};
-
-const SEED: u64 = 7;
-
-fn entry(plan: &Plan, call: &Call, buffer: BufferId, rank: RankId) -> Vec<u8> {
-    let blocks = u64::from(plan.buffers[buffer.index()].blocks);
-    let mut bytes = vec![0; (blocks * call.elements) as usize * call.dtype.size() as usize];
-    fill(call.dtype, call.op, SEED, rank, buffer, &mut bytes);
-    bytes
-}
-
-fn run(plan: &Plan, call: &Call, scheduler: &mut dyn Scheduler) -> Result<Outcome, Fault> {
-    interpret(plan, call, &mut |buffer, rank| entry(plan, call, buffer, rank), scheduler)
-}
-
-/// Everything promised is there.
-fn wrong(plan: &Plan, call: &Call, outcome: &Outcome) -> Wrong {
-    let reference = Reference::new(&plan.promise);
-    let mut wrong = Wrong::default();
-    for (i, buffer) in plan.buffers.iter().enumerate().filter(|(_, b)| b.role == Role::Recv) {
-        for rank in (0..plan.header.ranks).map(RankId).filter(|&rank| buffer.at.holds(rank)) {
-            let id = BufferId::new(i);
-            let size = call.elements as usize * call.dtype.size() as usize;
-            let mut of = |place: rcc_plan::collective::BlockRef| {
-                let whole = entry(plan, call, place.buffer, place.rank);
-                Cow::Owned(whole[place.block as usize * size..][..size].to_vec())
-            };
-            let got = outcome.buffer(id, rank);
-            wrong.add(reference.check((id, rank), call.elements, (call.dtype, call.op), &mut of, got), 0);
-        }
-    }
-    wrong
-}
-
-fn right(plan: &Plan, call: &Call, outcome: &Outcome) {
-    let wrong = wrong(plan, call, outcome);
-    assert_eq!(wrong.count, 0, "{} {call:?}: {:?}", plan.header.algorithm, wrong.first);
-}
-
-fn scheduler(kind: u32, seed: u64) -> Box<dyn Scheduler> {
-    match kind % 5 {
-        0 => Box::new(RoundRobin::default()),
-        1 => Box::new(Random::new(seed)),
-        2 => Box::new(Stubborn::new(true)),
-        3 => Box::new(Stubborn::new(false)),
-        _ => Box::new(Starve { victim: (seed % 4) as u32 }),
-    }
-}
 
 fn plans() -> Vec<(&'static str, Plan)> {
     let mut plans = common::plans::small();

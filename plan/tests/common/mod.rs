@@ -1,8 +1,11 @@
 //! Plans written by hand, for tests.
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
+pub(crate) mod blocks;
+pub(crate) mod direct;
 pub(crate) mod explore;
 pub(crate) mod mutate;
+pub(crate) mod oracle;
 pub(crate) mod plans;
 pub(crate) mod random;
 

@@ -8,6 +8,7 @@ mod accepted;
 mod events;
 mod faults;
 mod garbage;
+mod holds;
 mod lemmas;
 mod races;
 mod random;
