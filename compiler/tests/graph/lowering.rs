@@ -13,6 +13,7 @@ use plan::reference::{Reference, fill};
 use plan::verify::{Limits, verify_fresh};
 use proptest::prelude::*;
 use rcc_compiler::graph::{Form, build, promise};
+use rcc_compiler::options::Options;
 use rcc_compiler::schedule::schedule;
 use rcc_compiler::source::Sources;
 use rcc_compiler::trace::{BufferKind, Move, MoveKind, Trace};
@@ -43,7 +44,7 @@ fn plan_of(trace: &mut Trace, options: &Options) -> Option<Plan> {
     }
     let mut sources = Sources::default();
     sources.add("random.coll", "\n".repeat(64));
-    let plan = schedule(trace, &graph, &rcc_compiler::options::Options::default(), &sources);
+    let plan = schedule(trace, &graph, options, &sources);
     let verified = match verify_fresh(plan, &Limits::default()) {
         Ok(verified) => verified,
         // A value that no one is promised may differ in place; ranks that call in different forms must not meet it.
@@ -54,7 +55,7 @@ fn plan_of(trace: &mut Trace, options: &Options) -> Option<Plan> {
             trace.inplace.clear();
             return plan_of(trace, options);
         }
-        Err(violations) => panic!("{violations:?}"),
+        Err(violations) => panic!("{}: {}", violations[0].code(), violations[0]),
     };
     assert_eq!(validate(trace, &graph, &verified).map_err(|faults| format!("{faults:?}")), Ok(()));
     assert!(verified.header.k_min <= options.slots, "k_min is {}", verified.header.k_min);
@@ -261,7 +262,7 @@ fn tangled_steps_need_only_one_slot() {
         }
     });
     let mut trace = b.trace;
-    let plan = plan_of(&mut trace).expect("a right program");
+    let plan = plan_of(&mut trace, &Options { slots: 1, ..Options::default() }).expect("a right program");
     assert_eq!(plan.header.k_min, 1);
     let call = Call { slots: 1, ..Call::new(7, Dtype::I64, Op::Sum) };
     run(&plan, &call, &mut Random::new(3));

@@ -2,11 +2,11 @@
 //! speak for every call.
 
 use proptest::prelude::*;
-use rcc_plan::verify::{Limits, least_slots, verify};
+use rcc_plan::verify::{Limits, VerifiedPlan, Violation, least_slots, verify, verify_fresh};
 
 use crate::cases;
 use crate::events::{ENDLESS, Shape, is_acyclic};
-use crate::holds::{acyclic, least_by_the_book, lemmas, most_slots, side_by_side};
+use crate::holds::{acyclic, least_by_the_book, lemmas, side_by_side};
 use crate::random;
 
 proptest! {
