@@ -1,41 +1,60 @@
 //! Plans as files.
 //!
 //! In: a plan, or bytes from anywhere. Out: bytes, or a plan that is well formed (and nothing more: `verify` judges
-//! it). A file is a preface of fixed size, then the plan in postcard's form:
+//! it). A file is a preface of fixed size, then the plan:
 //!
 //! | bytes | what |
 //! |---|---|
 //! | 8 | `rccplan\0` |
 //! | 4 | the format's version, little endian |
-//! | 8 | the length of the plan's bytes, little endian |
-//! | 32 | their SHA-256: the plan's [`ContentHash`] |
+//! | 8 | the length of what follows the preface, little endian |
+//! | 32 | its SHA-256 |
+//! | 1 | 0: steps are loops; 1: steps are spelled out |
 //!
-//! Safe on bytes from anywhere: the length is limited and compared before anything is read; tables grow only as
-//! elements are really there (each takes at least a byte), so memory is at most some eighty times the file's size,
-//! and time is linear in it. The hash is against accidents, not against malice: who can write a file can hash it.
+//! With loops, the header, buffers and source positions follow in postcard's form, then all tables as `roll` writes them.
+//! Spelled out, which is only done for plans whose tables are not in order, the plan follows in postcard's form.
+//!
+//! Safe on bytes from anywhere: the length is limited and compared before anything is read; how much each table will take
+//! is compared with [`LoadLimits::expanded`] before memory is taken for it; a file's own bytes explain the rest. So memory
+//! is at most three times that limit and some hundred times the file's size, and time is linear in it. The hash in the
+//! preface is against accidents, not against malice: who can write a file can hash it.
+//!
+//! The [`ContentHash`] is that of the plan, not of a file: loops are found anew by each version of rcc, and two ranks that
+//! run the same steps run the same plan.
 
 use std::fmt;
+use std::io::{self, BufWriter, Write};
 
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::plan::Plan;
+use crate::collective::Promise;
+use crate::plan::{Buffer, Header, Plan, SpanTable};
+use crate::roll;
+use crate::roll::wire::{Fault, Writer};
 
 /// The version of the format that is written, and the only one that is read.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 
 const MAGIC: [u8; 8] = *b"rccplan\0";
 const PREFACE: usize = 8 + 4 + 8 + 32;
+const LOOPS: u8 = 0;
+const SPELLED_OUT: u8 = 1;
+/// Bytes of memory for each byte of a plan spelled out, at worst: operand lists that are empty.
+const WORST: u64 = 24;
 
 /// How much a file may ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LoadLimits {
     /// Bytes of the file.
     pub bytes: u64,
+    /// Bytes of memory that the plan's tables take when all loops are spelled out.
+    pub expanded: u64,
 }
 
 impl Default for LoadLimits {
     fn default() -> LoadLimits {
-        LoadLimits { bytes: 128 << 20 }
+        LoadLimits { bytes: 128 << 20, expanded: 4 << 30 }
     }
 }
 
@@ -46,6 +65,14 @@ pub enum LoadError {
     #[error("the file has {bytes} bytes, more than the limit of {limit}")]
     TooLarge {
         /// Its size.
+        bytes: u64,
+        /// The limit.
+        limit: u64,
+    },
+    /// The plan takes more memory than allowed.
+    #[error("the plan takes {bytes} bytes of memory or more; the limit is {limit}")]
+    Expands {
+        /// How many bytes, as far as they were counted.
         bytes: u64,
         /// The limit.
         limit: u64,
@@ -95,7 +122,8 @@ pub enum LoadError {
     },
 }
 
-/// The SHA-256 of a plan's bytes: equal plans have equal hashes, whoever made them.
+/// The SHA-256 of a plan in postcard's form, steps spelled out: equal plans have equal hashes, whoever made them and
+/// however their files hold them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ContentHash(pub [u8; 32]);
 
@@ -111,10 +139,33 @@ impl fmt::Debug for ContentHash {
     }
 }
 
+/// What is stored of a plan beside its tables.
+#[derive(Serialize, Deserialize)]
+struct Head {
+    header: Header,
+    buffers: Vec<Buffer>,
+    spans: SpanTable,
+    synchronised: bool,
+}
+
 impl Plan {
     /// The plan as a file.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = encode(self, vec![0; PREFACE]);
+        let head = Head {
+            header: Header { scratch_cells: Vec::new(), ..self.header.clone() },
+            buffers: self.buffers.clone(),
+            spans: self.spans.clone(),
+            synchronised: self.promise.synchronised,
+        };
+        let mut bytes = vec![0; PREFACE];
+        bytes.push(LOOPS);
+        let mut out = Writer { bytes: encode(&head, bytes) };
+        if !roll::pack(&mut out, self) {
+            out.bytes.truncate(PREFACE);
+            out.bytes.push(SPELLED_OUT);
+            out.bytes = encode(self, out.bytes);
+        }
+        let mut bytes = out.bytes;
         let (length, hash) = (bytes.len() - PREFACE, hash(&bytes[PREFACE..]));
         let preface =
             [&MAGIC[..], &FORMAT_VERSION.to_le_bytes(), &(length as u64).to_le_bytes(), &hash.0].concat();
@@ -156,27 +207,87 @@ impl Plan {
         if expected != found {
             return Err(LoadError::Damaged { expected, found });
         }
-        match postcard::take_from_bytes::<Plan>(content) {
-            Ok((plan, [])) => Ok(plan),
-            Ok((_, rest)) => Err(LoadError::Malformed { why: format!("{} bytes are left over", rest.len()) }),
-            Err(error) => Err(LoadError::Malformed { why: error.to_string() }),
-        }
+        decode(content, limits)
     }
 
-    /// The hash that the plan's file carries.
+    /// The plan's hash. Takes about a tenth of a second for two million steps: see `VerifiedPlan::content_hash`.
     pub fn content_hash(&self) -> ContentHash {
-        hash(&encode(self, Vec::new()))
+        let out = BufWriter::with_capacity(1 << 16, Hashing(Sha256::new()));
+        let out = postcard::to_io(self, out).expect("a plan can always be hashed");
+        let Ok(Hashing(hasher)) = out.into_inner() else { unreachable!("hashing has no errors") };
+        ContentHash(hasher.finalize().into())
     }
 }
 
-/// Appends the plan's bytes.
-fn encode(plan: &Plan, before: Vec<u8>) -> Vec<u8> {
+/// A plan from what follows the preface.
+fn decode(content: &[u8], limits: &LoadLimits) -> Result<Plan, LoadError> {
+    let malformed = |why: &dyn fmt::Display| LoadError::Malformed { why: why.to_string() };
+    let expands = |bytes: u64| LoadError::Expands { bytes, limit: limits.expanded };
+    match content.split_first() {
+        Some((&LOOPS, rest)) => {
+            let (head, tables): (Head, _) = postcard::take_from_bytes(rest).map_err(|e| malformed(&e))?;
+            let Head { header, buffers, spans, synchronised } = head;
+            if !header.scratch_cells.is_empty() {
+                return Err(malformed(&"scratch cells stand in the header"));
+            }
+            let mut plan = Plan {
+                header,
+                buffers,
+                overlaps: Vec::new(),
+                channels: Vec::new(),
+                readers: Vec::new(),
+                blocks: Vec::new(),
+                steps: Vec::new(),
+                operands: Vec::new(),
+                waits: Vec::new(),
+                witnesses: Vec::new(),
+                promise: Promise { synchronised, ..Promise::default() },
+                spans,
+            };
+            match roll::unpack(tables, &mut plan, limits.expanded) {
+                Ok(()) => Ok(plan),
+                Err(Fault::Malformed(why)) => Err(malformed(&why)),
+                Err(Fault::TooLarge { bytes }) => Err(expands(bytes)),
+            }
+        }
+        Some((&SPELLED_OUT, rest)) => {
+            let worst = (rest.len() as u64).saturating_mul(WORST);
+            if worst > limits.expanded {
+                return Err(expands(worst));
+            }
+            match postcard::take_from_bytes::<Plan>(rest) {
+                Ok((plan, [])) => Ok(plan),
+                Ok((_, rest)) => Err(malformed(&format!("{} bytes are left over", rest.len()))),
+                Err(error) => Err(malformed(&error)),
+            }
+        }
+        Some(_) => Err(malformed(&"its steps are written in an unknown way")),
+        None => Err(malformed(&"it is empty")),
+    }
+}
+
+/// Appends a value in postcard's form.
+fn encode(value: &impl Serialize, before: Vec<u8>) -> Vec<u8> {
     // Writing into memory cannot fail, and every type of a plan has a length known beforehand.
-    postcard::to_extend(plan, before).expect("a plan can always be written into memory")
+    postcard::to_extend(value, before).expect("a plan can always be written into memory")
 }
 
 fn hash(bytes: &[u8]) -> ContentHash {
     ContentHash(Sha256::digest(bytes).into())
+}
+
+/// Hashes what is written to it.
+struct Hashing(Sha256);
+
+impl Write for Hashing {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// The first N bytes of a part of the preface, whose size is known.

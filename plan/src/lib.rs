@@ -15,6 +15,7 @@ pub mod interpret;
 pub mod layout;
 pub mod plan;
 pub mod reference;
+pub mod roll;
 pub mod schedule;
 pub mod signature;
 pub mod values;

@@ -49,10 +49,13 @@ pub use symbolic::{Fault as SymbolicFault, Symbolic};
 pub use target::Fault as TargetFault;
 pub use violation::{ChannelName, Fault, Line, Site, Violation};
 
+use std::sync::OnceLock;
+
 use self::clocks::Clocks;
 use self::deadlock::Order;
 use self::links::Links;
 use self::places::Places;
+use crate::file::ContentHash;
 use crate::plan::{Plan, ProofStatus};
 
 /// The codes of all violations, sorted.
@@ -91,6 +94,7 @@ pub const CODES: [&str; 27] = [
 pub struct VerifiedPlan {
     plan: Plan,
     symbolic: Symbolic,
+    hash: OnceLock<ContentHash>,
 }
 
 impl VerifiedPlan {
@@ -102,6 +106,11 @@ impl VerifiedPlan {
     /// What its cells hold, as expressions in the entry values.
     pub fn symbolic(&self) -> &Symbolic {
         &self.symbolic
+    }
+
+    /// The plan's hash: worked out once, when first asked for, since every rank asks.
+    pub fn content_hash(&self) -> ContentHash {
+        *self.hash.get_or_init(|| self.plan.content_hash())
     }
 
     /// The plan alone, no longer known to be right.
@@ -156,7 +165,7 @@ fn of_values(
     races::check(&plan, order, &clocks, &fences, &places)?;
     let symbolic = symbolic::check(&plan, links, order, places, limits)?;
     plan.header.proof = ProofStatus::AllRanks;
-    Ok(VerifiedPlan { plan, symbolic })
+    Ok(VerifiedPlan { plan, symbolic, hash: OnceLock::new() })
 }
 
 /// The least number of slots per channel with which a plan cannot get stuck: what `header.k_min` must say. Checks
