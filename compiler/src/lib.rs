@@ -5,6 +5,7 @@
 
 pub mod check;
 pub mod choice;
+pub mod cost;
 pub mod diagnostics;
 pub mod elaborate;
 mod flow;

@@ -1,0 +1,250 @@
+//! From a plan and a size to a time; and what the compiler chooses where nothing is said.
+//!
+//! In: a [`Program`], a [`Topology`], a [`Question`]: element count and type, and what of the geometry is given. Out: an
+//! [`Estimate`]. What is not given is chosen by trying a few in the model: copies, the size of a slice, the protocol. The
+//! fastest wins; of those within one in a hundred of it, the one with the fewest copies, then the smallest slots.
+
+use std::collections::BTreeMap;
+
+use plan::dtype::Dtype;
+use plan::plan::Operand;
+use plan::schedule::Protocol;
+
+use super::bound::{self, Least};
+use super::path::{Path, path};
+use super::program::Program;
+use super::simulate::{self, Call, Want};
+use super::topology::Topology;
+use super::work::seconds;
+
+/// What is to be estimated. What the plan's schedule says counts as given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Question {
+    /// Elements of a block.
+    pub count: u64,
+    /// Their type.
+    pub dtype: Dtype,
+    /// Slots of a channel; none: the topology's, or more if the plan needs them.
+    pub slots: Option<u32>,
+    /// Bytes of a slot; none: chosen.
+    pub slice_bytes: Option<u32>,
+    /// Copies of the program; none: chosen, unless the plan has several.
+    pub copies: Option<u32>,
+}
+
+/// What a call is predicted to take.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Estimate {
+    /// Seconds from the start of all ranks to the end of the last.
+    pub seconds: f64,
+    /// The geometry.
+    pub call: Call,
+    /// How messages are encoded.
+    pub protocol: Protocol,
+    /// T.
+    pub slices: u64,
+    /// The least that the promise allows on this machine.
+    pub least: Least,
+    /// What the time is spent on.
+    pub path: Path,
+    /// Whether it is what following every event gives; if not, the mean of many iterations stands for the rest.
+    pub exact: bool,
+    /// Events that were followed for this result.
+    pub events: u64,
+    /// What was tried, and what it took; the chosen one among them.
+    pub tried: Vec<(Call, f64)>,
+}
+
+/// Why there is no estimate.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EstimateError {
+    /// The machine is smaller than the plan.
+    #[error("topology `{topology}` has {has} ranks, and the plan has {ranks}")]
+    TooManyRanks {
+        /// Its name.
+        topology: String,
+        /// Its ranks.
+        has: u64,
+        /// The plan's.
+        ranks: u32,
+    },
+    /// The plan asks for a protocol that the machine does not have.
+    #[error("the plan asks for protocol {protocol}, which topology `{topology}` does not have")]
+    Protocol {
+        /// The topology's name.
+        topology: String,
+        /// The protocol.
+        protocol: &'static str,
+    },
+    /// The plan cannot be run with so few slots.
+    #[error("the plan needs {needs} slots per channel, and {given} are given")]
+    Slots {
+        /// `k_min`.
+        needs: u32,
+        /// What was given.
+        given: u32,
+    },
+    /// Blocks wait for each other: no verified plan does.
+    #[error("{blocks} blocks never end: the plan is not free of deadlock")]
+    Stuck {
+        /// How many.
+        blocks: usize,
+    },
+}
+
+/// Events that may be spent on trying.
+const TRIES: u64 = 8_000_000;
+/// A gain of less is not worth copies or memory.
+const WORTH: f64 = 1.01;
+
+/// Estimates a call.
+pub fn estimate(
+    program: &Program<'_>,
+    topology: &Topology,
+    question: &Question,
+) -> Result<Estimate, EstimateError> {
+    let header = &program.plan().header;
+    if let Some(has) = topology.ranks().filter(|&has| has < header.ranks.into()) {
+        let topology = topology.name.clone();
+        return Err(EstimateError::TooManyRanks { topology, has, ranks: header.ranks });
+    }
+    if let Some(given) = question.slots.filter(|&given| given < header.k_min) {
+        return Err(EstimateError::Slots { needs: header.k_min, given });
+    }
+    let wanted = header.schedule.protocol;
+    let fits = |e: &usize| wanted == Protocol::Auto || topology.encodings[*e].protocol == wanted;
+    let encodings: Vec<usize> = (0..topology.encodings.len()).filter(fits).collect();
+    if encodings.is_empty() {
+        let protocol = super::topology::protocol_name(wanted);
+        return Err(EstimateError::Protocol { topology: topology.name.clone(), protocol });
+    }
+    let mut trials =
+        Trials { program, topology, question, seen: BTreeMap::new(), tried: Vec::new(), spent: 0 };
+    trials.search(&encodings)?;
+    let call = trials.best();
+
+    let run = simulate::simulate(program, topology, &call, Want { records: true, skip: true });
+    let copy = simulate::work(program, topology, &call).copy();
+    let block = question.count.saturating_mul(question.dtype.size().into());
+    Ok(Estimate {
+        seconds: seconds(run.end),
+        call,
+        protocol: topology.encodings[call.encoding].protocol,
+        slices: run.slices,
+        least: bound::least(&program.plan().promise, header.ranks, topology, block, copy),
+        path: path(program.plan(), &run),
+        exact: run.skipped.is_none_or(|skipped| skipped.exact),
+        events: run.events,
+        tried: trials.tried,
+    })
+}
+
+/// What was tried so far.
+struct Trials<'a> {
+    program: &'a Program<'a>,
+    topology: &'a Topology,
+    question: &'a Question,
+    seen: BTreeMap<(usize, u32, u32), f64>,
+    tried: Vec<(Call, f64)>,
+    spent: u64,
+}
+
+impl Trials<'_> {
+    /// For each encoding: copies with slices of a middle size, then other slices, then copies again around the best.
+    fn search(&mut self, encodings: &[usize]) -> Result<(), EstimateError> {
+        let slices = self.slices();
+        let copies = self.copies();
+        let middle = slices.len() / 2;
+        for &encoding in encodings {
+            let mut best = (f64::INFINITY, 0, middle);
+            for c in 0..copies.len() {
+                let took = self.one(encoding, copies[c], slices[middle])?;
+                if took * WORTH < best.0 {
+                    best = (took, c, middle);
+                }
+            }
+            for s in 0..slices.len() {
+                let took = self.one(encoding, copies[best.1], slices[s])?;
+                if took * WORTH < best.0 {
+                    best = (took, best.1, s);
+                }
+            }
+            let around = best.1.saturating_sub(1)..(best.1 + 2).min(copies.len());
+            for c in around {
+                self.one(encoding, copies[c], slices[best.2])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The one to take.
+    fn best(&self) -> Call {
+        let least = self.tried.iter().map(|tried| tried.1).fold(f64::INFINITY, f64::min);
+        let good = self.tried.iter().filter(|tried| tried.1 <= least * WORTH);
+        let key =
+            |call: &Call| (call.copies, u64::from(call.slots) * u64::from(call.slice_bytes), call.encoding);
+        // At least the fastest itself is there.
+        good.map(|tried| tried.0).min_by_key(key).unwrap_or_else(|| self.call(0, 1, 64))
+    }
+
+    fn one(&mut self, encoding: usize, copies: u32, slice_bytes: u32) -> Result<f64, EstimateError> {
+        let key = (encoding, copies, slice_bytes);
+        if let Some(&known) = self.seen.get(&key) {
+            return Ok(known);
+        }
+        // The first is always tried; when much has been spent, what was found so far must do.
+        if self.spent > TRIES && !self.tried.is_empty() {
+            return Ok(f64::INFINITY);
+        }
+        let call = self.call(encoding, copies, slice_bytes);
+        let run = simulate::simulate(self.program, self.topology, &call, Want { records: false, skip: true });
+        if run.stuck > 0 {
+            return Err(EstimateError::Stuck { blocks: run.stuck });
+        }
+        self.spent += run.events;
+        let took = seconds(run.end);
+        self.seen.insert(key, took);
+        self.tried.push((call, took));
+        Ok(took)
+    }
+
+    fn call(&self, encoding: usize, copies: u32, slice_bytes: u32) -> Call {
+        let Question { count, dtype, slots, .. } = *self.question;
+        let slots = slots.unwrap_or(self.topology.slots).max(self.program.plan().header.k_min).max(1);
+        Call { count, dtype, slice_bytes, slots, copies, encoding }
+    }
+
+    /// Sizes of a slot: what is given, else the topology's, none larger than the longest message.
+    fn slices(&self) -> Vec<u32> {
+        let plan = self.program.plan();
+        if let Some(given) = self.question.slice_bytes.or(plan.header.schedule.slice_bytes) {
+            return vec![given.max(plan::layout::MIN_SLOT_BYTES)];
+        }
+        let sends =
+            |step: &&plan::plan::Step| plan.dst(step).iter().any(|o| matches!(o, Operand::Channel(_)));
+        let widest = plan.steps.iter().filter(sends).map(|step| step.width).max().unwrap_or(1);
+        let block = self.question.count.saturating_mul(self.question.dtype.size().into());
+        // Cells differ by a few elements: a line more holds the longest.
+        let cell = block.div_ceil(plan.header.cells.into()).saturating_add(64);
+        let longest = cell.saturating_mul(widest.into()).next_multiple_of(64);
+        let mut sizes: Vec<u32> =
+            self.topology.slices.iter().map(|&size| u64::from(size).min(longest) as u32).collect();
+        sizes.dedup();
+        sizes
+    }
+
+    /// Numbers of copies: what is given, else powers of two up to what the topology and the cells allow.
+    fn copies(&self) -> Vec<u32> {
+        let plan = self.program.plan();
+        let fixed = (plan.header.copies > 1).then_some(plan.header.copies);
+        if let Some(given) = self.question.copies.or(fixed) {
+            return vec![given.max(1)];
+        }
+        let block = self.question.count.saturating_mul(self.question.dtype.size().into());
+        let cell = block / u64::from(plan.header.cells);
+        // A copy of less than a few hundred bytes is all overhead.
+        let most = u64::from(self.topology.copies).min(cell / 512).max(1);
+        let powers = std::iter::successors(Some(1u32), |c| c.checked_mul(2));
+        powers.take_while(|&c| u64::from(c) <= most).collect()
+    }
+}

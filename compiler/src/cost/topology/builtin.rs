@@ -1,0 +1,128 @@
+//! The machines that rcc knows by name. Where each number comes from stands in docs/cost.md.
+
+use plan::schedule::Protocol;
+
+use super::{Encoding, Engine, Level, Reach, Topology};
+
+/// All built-in names.
+pub const BUILTIN: [&str; 5] = ["2-cores", "8xh100", "8xh100-ideal", "2x8xh100", "128x8xh100"];
+
+const GB: f64 = 1e9;
+const US: f64 = 1e-6;
+const KIB: f64 = 1024.0;
+const MIB: f64 = 1024.0 * 1024.0;
+
+/// A built-in topology by name.
+pub fn builtin(name: &str) -> Option<Topology> {
+    match name {
+        "2-cores" => Some(two_cores()),
+        "8xh100" => Some(h100(name, "8 H100 GPUs on NVSwitch", None)),
+        "8xh100-ideal" => Some(ideal(name)),
+        "2x8xh100" => Some(h100(name, "2 nodes of 8 H100 GPUs, a 400 Gbit/s NIC for each GPU", Some(2))),
+        "128x8xh100" => {
+            Some(h100(name, "128 nodes of 8 H100 GPUs, a 400 Gbit/s NIC for each GPU", Some(128)))
+        }
+        _ => None,
+    }
+}
+
+/// The smallest built-in machine of GPUs that has so many ranks; none: not even the largest has.
+pub fn smallest(ranks: u32) -> Option<Topology> {
+    let machines = ["8xh100", "2x8xh100", "128x8xh100"].into_iter().filter_map(builtin);
+    machines.into_iter().find(|machine| machine.ranks().is_some_and(|has| has >= ranks.into()))
+}
+
+/// Two cores over shared memory, as the CPU runtime uses them.
+fn two_cores() -> Topology {
+    let reach = |bytes, read, write| Reach { bytes, read: read * GB, write: write * GB };
+    Topology {
+        name: "2-cores".to_string(),
+        about: "ranks as processes that share 2 cores and their memory".to_string(),
+        levels: vec![Level {
+            name: "shared memory".to_string(),
+            size: None,
+            latency: 0.155 * US,
+            port: None,
+            uplink: None,
+            multicast: true,
+        }],
+        engine: Engine::Shared {
+            cores: 2,
+            event: 0.06 * US,
+            switch: 1.1 * US,
+            message: 18.0 * GB,
+            memory: vec![
+                reach(512.0 * KIB, 147.0, 73.5),
+                reach(2.0 * MIB, 91.0, 49.0),
+                reach(16.0 * MIB, 40.0, 26.7),
+                reach(512.0 * MIB, 25.7, 19.8),
+            ],
+        },
+        encodings: vec![Encoding { protocol: Protocol::Simple, bandwidth: 1.0, latency: vec![0.0] }],
+        slots: 4,
+        slices: vec![4 << 10, 16 << 10, 64 << 10, 256 << 10],
+        copies: 1,
+    }
+}
+
+/// Eight ports of the same bandwidth in and out, a latency, and nothing else that costs.
+fn ideal(name: &str) -> Topology {
+    Topology {
+        name: name.to_string(),
+        about: "8 GPUs whose ports are all that costs: 450 GB/s in and out, 1 us from end to end".to_string(),
+        levels: vec![Level {
+            name: "NVSwitch".to_string(),
+            size: Some(8),
+            latency: 1.0 * US,
+            port: Some(450.0 * GB),
+            uplink: None,
+            multicast: false,
+        }],
+        engine: Engine::Own { rate: None, event: 0.0, memory: None },
+        encodings: vec![Encoding { protocol: Protocol::Simple, bandwidth: 1.0, latency: vec![0.0] }],
+        slots: 8,
+        slices: vec![64 << 10, 256 << 10, 512 << 10, 1 << 20, 4 << 20],
+        copies: 32,
+    }
+}
+
+/// GPUs of 8 per node; with `nodes`, a network between them.
+fn h100(name: &str, about: &str, nodes: Option<u32>) -> Topology {
+    let mut levels = vec![Level {
+        name: "NVSwitch".to_string(),
+        size: Some(8),
+        latency: 0.6 * US,
+        port: Some(18.0 * 20.6 * GB),
+        uplink: None,
+        multicast: false,
+    }];
+    // In the order of levels: what a protocol's latency has on top of LL's.
+    let (mut ll128, mut simple) = (vec![1.3 * US], vec![2.8 * US]);
+    if let Some(nodes) = nodes {
+        levels.push(Level {
+            name: "network".to_string(),
+            size: Some(nodes),
+            latency: 2.7 * US,
+            port: Some(50.0 * GB),
+            uplink: None,
+            multicast: false,
+        });
+        ll128.push(1.3 * US);
+        simple.push(11.3 * US);
+    }
+    let ll = vec![0.0; levels.len()];
+    Topology {
+        name: name.to_string(),
+        about: about.to_string(),
+        levels,
+        engine: Engine::Own { rate: Some(20.6 * GB), event: 0.0, memory: Some(3350.0 * GB) },
+        encodings: vec![
+            Encoding { protocol: Protocol::Ll, bandwidth: 0.5, latency: ll },
+            Encoding { protocol: Protocol::Ll128, bandwidth: 0.92, latency: ll128 },
+            Encoding { protocol: Protocol::Simple, bandwidth: 1.0, latency: simple },
+        ],
+        slots: 8,
+        slices: vec![64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20],
+        copies: 32,
+    }
+}

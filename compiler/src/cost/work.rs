@@ -1,0 +1,143 @@
+//! What a step costs the engine that does it, beside what its messages cost on their ways.
+//!
+//! In: a topology's [`Engine`], and how much a call touches. Out: time for the bytes of an event. A core's speed depends
+//! on how much it works on: buffers that fit its cache are read many times as fast as others ([`Reach`]).
+
+use super::topology::{Engine, Reach};
+
+/// Picoseconds: times are whole numbers, so that what repeats does so exactly.
+pub(super) type Time = u64;
+
+/// Picoseconds of a second.
+const PS: f64 = 1e12;
+
+/// Seconds as picoseconds, rounded.
+pub(super) fn time(seconds: f64) -> Time {
+    // A cast of what is too large or no number saturates.
+    (seconds * PS).round() as Time
+}
+
+/// Picoseconds as seconds.
+pub(super) fn seconds(time: Time) -> f64 {
+    time as f64 / PS
+}
+
+/// Picoseconds that bytes take at a rate; none: no time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct PerByte(f64);
+
+impl PerByte {
+    pub(super) const NOTHING: PerByte = PerByte(0.0);
+
+    /// What a byte takes at so many bytes per second.
+    pub(super) fn of_rate(rate: Option<f64>) -> PerByte {
+        PerByte(rate.map_or(0.0, |rate| PS / rate))
+    }
+
+    /// The time of so many bytes.
+    #[inline]
+    pub(super) fn of(self, bytes: u64) -> Time {
+        (bytes as f64 * self.0).round() as Time
+    }
+
+    /// Seconds of a byte.
+    pub(super) fn seconds(self) -> f64 {
+        self.0 / PS
+    }
+}
+
+/// What moving a byte costs an engine, by where it comes from and goes to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Work {
+    /// An event, whatever it moves.
+    pub(super) event: Time,
+    /// Reading a place of the rank.
+    pub(super) read: PerByte,
+    /// Writing one.
+    pub(super) write: PerByte,
+    /// Reading a message, or another rank's memory.
+    pub(super) take: PerByte,
+    /// Writing a message.
+    pub(super) put: PerByte,
+    /// Engines that stream: the larger number of sources or destinations counts, at this rate.
+    pub(super) stream: PerByte,
+    /// What the memory of a rank takes for a byte read or written.
+    pub(super) memory: PerByte,
+}
+
+/// What the cores of a node go through again and again in a call.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Footprint {
+    /// Bytes of buffers and scratch, of each core's share of the ranks.
+    pub(super) places: f64,
+    /// Bytes of slots, likewise.
+    pub(super) slots: f64,
+}
+
+impl Work {
+    /// On an engine.
+    pub(super) fn new(engine: &Engine, footprint: Footprint) -> Work {
+        match engine {
+            Engine::Own { rate, event, memory } => Work {
+                event: time(*event),
+                read: PerByte::NOTHING,
+                write: PerByte::NOTHING,
+                take: PerByte::NOTHING,
+                put: PerByte::NOTHING,
+                stream: PerByte::of_rate(*rate),
+                memory: PerByte::of_rate(*memory),
+            },
+            Engine::Shared { cores, event, message, memory, .. } => {
+                let (read, write) = at(memory, footprint.places + footprint.slots);
+                let (near, put) = at(memory, footprint.slots);
+                // A message was written on another core with the odds that there are.
+                let far = 1.0 - 1.0 / f64::from(*cores);
+                let take = far * (1.0 / message).max(near) + (1.0 - far) * near;
+                Work {
+                    event: time(*event),
+                    read: PerByte(read * PS),
+                    write: PerByte(write * PS),
+                    take: PerByte(take * PS),
+                    put: PerByte(put * PS),
+                    stream: PerByte::NOTHING,
+                    memory: PerByte::NOTHING,
+                }
+            }
+        }
+    }
+
+    /// The seconds in which a core reads and writes a byte of a place.
+    pub(super) fn copy(&self) -> f64 {
+        self.read.seconds() + self.write.seconds()
+    }
+}
+
+/// Seconds to read and to write a byte when working on so many.
+fn at(memory: &[Reach], bytes: f64) -> (f64, f64) {
+    let cost = |reach: &Reach| (1.0 / reach.read, 1.0 / reach.write);
+    let after = memory.partition_point(|reach| reach.bytes <= bytes);
+    match (after.checked_sub(1).map(|before| &memory[before]), memory.get(after)) {
+        (Some(low), Some(high)) => {
+            let part = (bytes / low.bytes).ln() / (high.bytes / low.bytes).ln();
+            let between = |a: f64, b: f64| a + (b - a) * part;
+            (between(cost(low).0, cost(high).0), between(cost(low).1, cost(high).1))
+        }
+        (Some(edge), None) | (None, Some(edge)) => cost(edge),
+        (None, None) => (0.0, 0.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Reach, at};
+
+    #[test]
+    fn costs_lie_between_those_of_the_sizes_around() {
+        let memory =
+            [Reach { bytes: 1e3, read: 4.0, write: 2.0 }, Reach { bytes: 1e5, read: 1.0, write: 1.0 }];
+        assert_eq!(at(&memory, 1.0), (0.25, 0.5));
+        assert_eq!(at(&memory, 1e6), (1.0, 1.0));
+        let (read, write) = at(&memory, 1e4);
+        assert!((read - 0.625).abs() < 1e-9 && (write - 0.75).abs() < 1e-9);
+    }
+}
