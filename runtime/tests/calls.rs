@@ -1,5 +1,7 @@
 //! Calls, one by one: bits as the oracle has them, what is refused, and what is said when ranks disagree or stay away.
 
+extern crate plan as rcc_plan;
+
 mod plans;
 
 use std::sync::atomic::Ordering;

@@ -5,6 +5,8 @@
 
 #![allow(clippy::disallowed_methods, reason = "waits for processes, and looks for them in /proc")]
 
+extern crate plan as rcc_plan;
+
 mod plans;
 
 use std::io::{BufRead, BufReader, Read};
@@ -28,12 +30,15 @@ fn main() {
     }
     let arguments: Vec<String> = std::env::args().collect();
     if arguments.get(1).is_some_and(|a| a == LAUNCH) {
-        std::process::exit(be_launcher(&arguments[2], &arguments[3]));
+        std::process::exit(be_launcher(&arguments[2], &arguments[3], &arguments[4]));
     }
     let tests = vec![
         Trial::test("right_results", right_results),
-        Trial::test("a_killed_rank_ends_the_run", a_killed_rank_ends_the_run),
-        Trial::test("a_stopped_rank_is_named", a_stopped_rank_is_named),
+        Trial::test("right_results_by_direct_access", right_results_by_direct_access),
+        Trial::test("a_killed_rank_ends_the_run", || a_killed_rank_ends_the_run("ring")),
+        Trial::test("a_killed_rank_ends_a_run_by_direct_access", || a_killed_rank_ends_the_run("pull_ring")),
+        Trial::test("a_stopped_rank_is_named", || a_stopped_rank_is_named("ring")),
+        Trial::test("a_stopped_rank_is_named_by_direct_access", || a_stopped_rank_is_named("pull_ring")),
         Trial::test("all_ranks_stopped", || stopped_with_nobody_to_see_it(3)),
         Trial::test("the_only_rank_stopped", || stopped_with_nobody_to_see_it(1)),
         Trial::test("an_ignored_signal_stays_ignored", an_ignored_signal_stays_ignored),
@@ -48,9 +53,14 @@ fn main() {
     libtest_mimic::run(&Arguments::from_args(), tests).exit();
 }
 
-/// Runs a ring with as many ranks as the first argument says; prints the ranks' processes, then the outcome.
-fn be_launcher(ranks: &str, job: &str) -> i32 {
-    let built = plans::ring(ranks.parse().expect("a number"));
+/// Runs the plan named with so many ranks; prints the ranks' processes, then the outcome.
+fn be_launcher(plan: &str, ranks: &str, job: &str) -> i32 {
+    let ranks = ranks.parse().expect("a number");
+    let built = match plan {
+        "ring" => plans::ring(ranks),
+        "pull_ring" => plans::proved(plans::direct::pull_ring(ranks)),
+        _ => panic!("no such plan: {plan}"),
+    };
     let job: Job = serde_json::from_str(job).expect("a job");
     let stop = StopSignals::new().expect("signals");
     let started =
@@ -70,17 +80,22 @@ struct Launcher {
 
 impl Launcher {
     fn start(ranks: u32, job: &Job) -> Launcher {
-        Launcher::start_as(ranks, job, || Ok(()))
+        Launcher::start_as("ring", ranks, job, || Ok(()))
+    }
+
+    fn start_plan(plan: &str, ranks: u32, job: &Job) -> Launcher {
+        Launcher::start_as(plan, ranks, job, || Ok(()))
     }
 
     /// With what is to be done to the process before it begins: system calls only.
     fn start_as(
+        plan: &str,
         ranks: u32,
         job: &Job,
         before: impl FnMut() -> std::io::Result<()> + Send + Sync + 'static,
     ) -> Launcher {
         let mut command = Command::new("/proc/self/exe");
-        command.args([LAUNCH, &ranks.to_string(), &serde_json::to_string(job).unwrap()]);
+        command.args([LAUNCH, plan, &ranks.to_string(), &serde_json::to_string(job).unwrap()]);
         // SAFETY: the caller's promise.
         unsafe { command.pre_exec(before) };
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
@@ -155,8 +170,29 @@ fn right_results() -> Result<(), Failed> {
     Ok(())
 }
 
-fn a_killed_rank_ends_the_run() -> Result<(), Failed> {
-    let launcher = Launcher::start(4, &endless(1 << 16));
+fn right_results_by_direct_access() -> Result<(), Failed> {
+    for plan in plans::all_direct(3).into_iter().chain(plans::all_blocks(2)) {
+        for (elements, dtype) in [(0, Dtype::U8), (1, Dtype::F32), (40_009, Dtype::Bf16)] {
+            let name = &plan.header.algorithm;
+            for in_place in [false, true] {
+                let forms = plan.header.forms;
+                if !if in_place { forms.same } else { forms.disjoint } {
+                    continue;
+                }
+                let shape = Shape { elements, dtype, op: Op::Sum, in_place };
+                let job = Job { iterations: 2, refill: true, ..Job::new(shape) };
+                let report = launch::run(&plan, &job, &Options::default())
+                    .map_err(|e| format!("{name}: {shape:?}: {e}"))?;
+                assert_eq!(report.wrong, 0, "{name}: {shape:?}: {:?}", report.first_wrong);
+                assert!(report.checked > 0 || elements == 0);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn a_killed_rank_ends_the_run(plan: &str) -> Result<(), Failed> {
+    let launcher = Launcher::start_plan(plan, 4, &endless(1 << 16));
     let_it_run();
     launcher.send(launcher.ranks[1], libc::SIGKILL);
     let (status, outcome) = launcher.outcome(Duration::from_secs(2));
@@ -169,7 +205,7 @@ fn a_killed_rank_ends_the_run() -> Result<(), Failed> {
     for rank in [0, 2, 3] {
         let position = error.others.iter().chain(&error.seen).find(|p| p.rank == rank).unwrap();
         match &position.state {
-            State::At(places) => assert!(places[0].line.starts_with("ring.coll:"), "{text}"),
+            State::At(places) => assert!(places[0].line.starts_with(plan), "{text}"),
             // Between two calls: it waits for rank 1 to come to the next.
             state => assert_eq!(*state, State::Outside, "{text}"),
         }
@@ -177,10 +213,10 @@ fn a_killed_rank_ends_the_run() -> Result<(), Failed> {
     Ok(())
 }
 
-fn a_stopped_rank_is_named() -> Result<(), Failed> {
+fn a_stopped_rank_is_named(plan: &str) -> Result<(), Failed> {
     let soon = Duration::from_millis(700);
     let job = Job { deadline: soon, ..endless(1 << 20) };
-    let launcher = Launcher::start(3, &job);
+    let launcher = Launcher::start_plan(plan, 3, &job);
     let_it_run();
     launcher.send(launcher.ranks[2], libc::SIGSTOP);
     let (status, outcome) = launcher.outcome(Duration::from_secs(8));
@@ -210,7 +246,7 @@ fn stopped_with_nobody_to_see_it(ranks: u32) -> Result<(), Failed> {
 }
 
 fn an_ignored_signal_stays_ignored() -> Result<(), Failed> {
-    let launcher = Launcher::start_as(2, &endless(1 << 12), || {
+    let launcher = Launcher::start_as("ring", 2, &endless(1 << 12), || {
         // SAFETY: a system call on plain numbers. This is what `nohup` does.
         unsafe { libc::signal(libc::SIGHUP, libc::SIG_IGN) };
         Ok(())
@@ -229,7 +265,7 @@ fn an_ignored_signal_stays_ignored() -> Result<(), Failed> {
 /// Shared memory beyond the limit for files is refused with an error, and not by a signal.
 fn a_file_size_limit() -> Result<(), Failed> {
     let mut launcher = Command::new("/proc/self/exe");
-    launcher.args([LAUNCH, "2", &serde_json::to_string(&endless(1 << 12))?]);
+    launcher.args([LAUNCH, "ring", "2", &serde_json::to_string(&endless(1 << 12))?]);
     let limit = || {
         let limit = libc::rlimit { rlim_cur: 4096, rlim_max: 4096 };
         // SAFETY: a system call that reads a plain structure.

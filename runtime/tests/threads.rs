@@ -2,6 +2,8 @@
 //!
 //! Also the test to run under a race detector: see `job::threads`.
 
+extern crate plan as rcc_plan;
+
 mod plans;
 
 use plan::dtype::{Dtype, Op};
@@ -38,7 +40,7 @@ fn all_counts(plan: &VerifiedPlan) {
                     continue;
                 }
                 let forms = plan.header.forms;
-                let in_place = forms.same && turn % 2 == 0;
+                let in_place = !forms.disjoint || forms.same && turn % 2 == 0;
                 run(plan, &Job { slot_bytes, slots, ..job(elements, dtype, op, in_place) });
             }
         }
@@ -92,6 +94,37 @@ fn scratch_and_waits() {
 fn tokens() {
     for n in [2, 3, 5, 8] {
         all_counts(&plans::barrier(n));
+    }
+}
+
+#[test]
+fn direct_access() {
+    for n in [2, 3] {
+        plans::all_direct(n).iter().for_each(all_counts);
+    }
+    for plan in plans::all_direct(5) {
+        let in_place = plan.header.forms.same;
+        run(&plan, &Job { iterations: 3, refill: true, ..job(5003, Dtype::F32, Op::Sum, in_place) });
+    }
+}
+
+#[test]
+fn many_blocks() {
+    for n in [2, 3] {
+        plans::all_blocks(n).iter().for_each(all_counts);
+    }
+    for plan in plans::all_blocks(6) {
+        let in_place = plan.header.forms.same;
+        run(&plan, &Job { iterations: 3, refill: true, ..job(5003, Dtype::F32, Op::Sum, in_place) });
+    }
+}
+
+/// Far more blocks than a rank can look at in one breath, and copies of them with less than one element each.
+#[test]
+fn hundreds_of_blocks() {
+    let plan = plans::proved(plans::blocks::alltoall_blocks(12, 16));
+    for elements in [0, 1, 47, 48, 5000] {
+        run(&plan, &Job { iterations: 2, ..job(elements, Dtype::U8, Op::Sum, false) });
     }
 }
 

@@ -70,3 +70,39 @@ impl<'s> Window<'s> {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::segment::Shape;
+    use plan::builder::PlanBuilder;
+    use plan::dtype::Dtype;
+    use plan::plan::Role;
+
+    #[test]
+    fn what_lies_outside_the_region_or_has_another_size_is_not_opened() {
+        let mut p = PlanBuilder::new("none", "none", &[2]);
+        let buffer = p.buffer("input", Role::Send, 2);
+        let plan = p.finish().unwrap().plan;
+        let shape = Shape::new(&plan, 1, 64).unwrap().with_registered(|_| 4096).unwrap();
+        let (segment, _fd) = Segment::create(shape).unwrap();
+        let (owner, layout) = (RankId(1), Layout::new(&plan, 10, Dtype::F32, 64).unwrap());
+        let mut window = Window::new(&segment, owner, buffer);
+        window.prepare(&layout);
+        let mut call = 0;
+        let mut open = |offset, bytes| {
+            call += 1;
+            segment.area(owner, buffer).publish(offset, bytes);
+            window.open(call).then(|| window.start() as usize - segment.region(owner).0 as usize)
+        };
+        assert_eq!(open(0, 80), Some(0));
+        assert_eq!(open(4016, 80), Some(4016));
+        for (offset, bytes) in [(4017, 80), (0, 79), (0, 84), (u64::MAX, 80), (u64::MAX - 40, 80), (4096, 80)]
+        {
+            assert_eq!(open(offset, bytes), None, "{offset} {bytes}");
+        }
+        // Within a call it is looked up once: the owner cannot move it.
+        window.call = 99;
+        assert!(window.open(99));
+    }
+}

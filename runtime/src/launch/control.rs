@@ -123,7 +123,7 @@ impl Frames {
 /// The plan that a launcher has published. It is verified anew, with no limits but those of the machine: a rank takes
 /// from its launcher how much a plan may ask for, but not that it is right.
 pub fn load_plan(bytes: &[u8]) -> Result<VerifiedPlan, Error> {
-    let plan = Plan::from_bytes(bytes, &LoadLimits { bytes: u64::MAX })
+    let plan = Plan::from_bytes(bytes, &LoadLimits { bytes: u64::MAX, expanded: u64::MAX })
         .map_err(|e| Error::new(Kind::Internal, format!("the plan from the launcher cannot be read: {e}")))?;
     verify(plan, &unlimited()).map_err(|violations| {
         let first = violations.first().map(ToString::to_string).unwrap_or_default();

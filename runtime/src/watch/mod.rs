@@ -97,6 +97,8 @@ pub fn mismatch(segment: &Segment, rank: RankId, from: RankId, call: u64) -> Err
     let record = |r: RankId| segment.rank(r).recorded(call);
     let (own, other) = (record(rank), record(from));
     let what = match (&own, &other) {
+        // Where one reaches into the other's memory, both must lay out their buffers alike.
+        (Some(a), Some(b)) if difference(a, b).is_empty() && a.in_place != b.in_place => "form".to_string(),
         (Some(a), Some(b)) => difference(a, b),
         _ => String::new(),
     };

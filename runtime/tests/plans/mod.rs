@@ -5,8 +5,13 @@
 
 #![allow(dead_code, reason = "each test file uses some of them")]
 
+#[path = "../../../plan/tests/common/blocks.rs"]
+pub(crate) mod blocks;
+#[path = "../../../plan/tests/common/direct.rs"]
+pub(crate) mod direct;
+
 use plan::builder::{PlanBuilder, get, local, put};
-use plan::plan::{Role, Section};
+use plan::plan::{Plan, Role, Section};
 use plan::verify::{Limits, VerifiedPlan, least_slots, verify};
 
 /// Allreduce on a ring: n chunks of the one block, reduced round the ring, then passed round it. In place and out of
@@ -221,9 +226,22 @@ pub(crate) fn barrier(n: u32) -> VerifiedPlan {
     verified(p)
 }
 
-/// The plan, with the k_min that it needs.
+/// All that reach into peers' memory, of `n` ranks.
+pub(crate) fn all_direct(n: u32) -> Vec<VerifiedPlan> {
+    direct::all(n).into_iter().map(|(_, plan)| proved(plan)).collect()
+}
+
+/// All of many blocks, of about `n` ranks.
+pub(crate) fn all_blocks(n: u32) -> Vec<VerifiedPlan> {
+    blocks::all(n).into_iter().map(|(_, plan)| proved(plan)).collect()
+}
+
 fn verified(builder: PlanBuilder) -> VerifiedPlan {
-    let mut plan = builder.finish().unwrap().plan;
+    proved(builder.finish().unwrap().plan)
+}
+
+/// The plan, with the k_min that it needs.
+pub(crate) fn proved(mut plan: Plan) -> VerifiedPlan {
     plan.header.k_min = least_slots(&plan, &Limits::default()).unwrap();
     verify(plan, &Limits::default()).unwrap_or_else(|violations| panic!("{}", violations[0]))
 }
