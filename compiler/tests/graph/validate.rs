@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use plan::plan::{Plan, Step};
-use plan::verify::{Limits, VerifiedPlan, verify, verify_fresh};
+use plan::verify::{Limits, VerifiedPlan, verify_fresh};
 use proptest::prelude::{ProptestConfig, TestCaseError, prop_assert, prop_assert_eq, prop_oneof, proptest};
 use rcc_compiler::diagnostics::validate::differs;
 use rcc_compiler::graph::{ChunkGraph, Form, build, forms_agree, promise};
@@ -137,7 +137,8 @@ fn all_swaps_of_all_steps() {
     let trace = one_shot(5).trace;
     let (graph, plan) = lowered(&trace);
     let steps: Vec<Step> = plan.steps.iter().filter(|s| s.sources > 2).copied().collect();
-    assert_eq!(steps.len(), 10); // each rank reduces its two cells one after the other
+    // Each rank reduces its two cells, in one step or one after the other.
+    assert_eq!(steps.iter().map(|step| step.width).sum::<u32>(), 10);
     for step in steps {
         for i in 0..5u32 {
             for j in i + 1..5 {
@@ -154,7 +155,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     /// Whatever keeps its promise, and sends the same in place, is lowered to a plan with the same expressions; a
-    /// program that does not send the same in place makes a plan that V4 refuses for that.
+    /// program that does not send the same in place makes a plan that V4 refuses for that, unless what is sent in vain
+    /// and so not sent at all was the only difference.
     #[test]
     fn random_programs(case in prop_oneof![mutated(), wild()]) {
         let trace = &case.0;
@@ -172,7 +174,8 @@ proptest! {
                 let (_, plan) = lowered(trace);
                 let found = verify_fresh(plan, &Limits::default()).err().unwrap_or_default();
                 let codes: Vec<_> = found.iter().map(|violation| violation.code()).collect();
-                prop_assert!(codes.contains(&"plan::v4_forms_differ"), "{:?} but {:?}", faults, codes);
+                let differ = codes.contains(&"plan::v4_forms_differ");
+                prop_assert!(differ || codes.is_empty(), "{:?} but {:?}", faults, codes);
             }
         }
     }
