@@ -9,7 +9,7 @@ use common::plans;
 use proptest::prelude::*;
 use rcc_plan::dtype::{Dtype, Op};
 use rcc_plan::file::{ContentHash, FORMAT_VERSION, LoadError, LoadLimits};
-use rcc_plan::plan::{Form, Plan, ProofStatus};
+use rcc_plan::plan::{Form, Operand, Plan, ProofStatus, Step};
 use rcc_plan::signature::{Call, Signature};
 use rcc_plan::verify::{Limits, verify};
 use sha2::{Digest, Sha256};
@@ -37,9 +37,20 @@ fn what_is_written_is_read() {
     for (name, plan) in plans::small() {
         let bytes = plan.to_bytes();
         assert_eq!(load(&bytes).as_ref(), Ok(&plan), "{name}");
-        assert_eq!(plan.content_hash().0, bytes[HASH..CONTENT], "{name}");
-        let text: String = bytes[HASH..CONTENT].iter().map(|byte| format!("{byte:02x}")).collect();
+        let content: [u8; 32] = Sha256::digest(&bytes[CONTENT..]).into();
+        assert_eq!(content, bytes[HASH..CONTENT], "{name}");
+    }
+}
+
+/// A plan's hash is that of its steps, not of how a file holds them.
+#[test]
+fn hashes_are_of_the_plan_spelled_out() {
+    for (name, plan) in plans::small() {
+        let spelled: [u8; 32] = Sha256::digest(postcard::to_stdvec(&plan).unwrap()).into();
+        assert_eq!(plan.content_hash(), ContentHash(spelled), "{name}");
+        let text: String = spelled.iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(plan.content_hash().to_string(), text, "{name}");
+        assert_eq!(verify(plan, &Limits::default()).unwrap().content_hash(), ContentHash(spelled), "{name}");
     }
 }
 
@@ -77,6 +88,7 @@ fn each_way_to_be_no_plan_has_its_error() {
     assert_eq!(changed(&|b| b.push(0)), LoadError::Trailing { extra: 1 });
     assert_eq!(changed(&|b| b[VERSION] += 1), LoadError::Newer { found: FORMAT_VERSION + 1 });
     assert_eq!(changed(&|b| b[VERSION] = 0), LoadError::Older { found: 0 });
+    assert_eq!(changed(&|b| b[VERSION] = 1), LoadError::Older { found: 1 });
     assert!(matches!(changed(&|b| b[CONTENT + 9] ^= 1), LoadError::Damaged { .. }));
     assert!(matches!(changed(&|b| b[HASH] ^= 1), LoadError::Damaged { .. }));
     let extra = |b: &mut Vec<u8>| {
@@ -89,7 +101,14 @@ fn each_way_to_be_no_plan_has_its_error() {
         seal(b);
     };
     assert!(matches!(changed(&cut), LoadError::Malformed { .. }));
-    let limits = LoadLimits { bytes: expected - 1 };
+    for way in [2, 255] {
+        let other = |b: &mut Vec<u8>| {
+            b[CONTENT] = way;
+            seal(b);
+        };
+        assert!(matches!(changed(&other), LoadError::Malformed { .. }));
+    }
+    let limits = LoadLimits { bytes: expected - 1, ..LoadLimits::default() };
     let too_large = LoadError::TooLarge { bytes: expected, limit: expected - 1 };
     assert_eq!(Plan::from_bytes(&right, &limits).unwrap_err(), too_large);
     assert_eq!(
@@ -111,36 +130,124 @@ fn every_cut_is_refused() {
     }
 }
 
+/// What loading may take: three times what the plan's tables may; and for each of the file's bytes, what holds a form that
+/// no block has, or a name. Besides, what serde takes in advance for each table (1 MiB).
+fn bound(bytes: usize, limits: &LoadLimits) -> usize {
+    3 * limits.expanded as usize + 100 * bytes + (4 << 20)
+}
+
+/// Little is allowed, so that what is taken beyond it shows.
+const TIGHT: LoadLimits = LoadLimits { bytes: 1 << 20, expanded: 1 << 17 };
+
 #[test]
 fn lengths_that_lie_take_no_memory() {
     // A name, then tables, that claim to have very many elements.
     let right = plans::exchange(2).to_bytes();
     for at in CONTENT..right.len() {
-        let mut bytes = right[..at].to_vec();
-        bytes.extend([0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f]);
-        bytes.extend(&right[at..]);
-        seal(&mut bytes);
-        let (peak, result) = peak_of(|| load(&bytes));
-        assert!(peak <= bound(bytes.len()), "{peak} bytes for byte {at}: {result:?}");
+        for claim in [&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f][..], &[0xff, 0xff, 0x3f]] {
+            for rest in [at, at + 1] {
+                let bytes = sealed(&[&right[..at], claim, &right[rest..]].concat());
+                let (peak, result) = peak_of(|| Plan::from_bytes(&bytes, &TIGHT));
+                assert!(peak <= bound(bytes.len(), &TIGHT), "{peak} bytes for byte {at}: {result:?}");
+            }
+        }
     }
 }
 
-/// What loading may take: at worst a table of empty lists, 24 bytes for each of the file's, that has just been copied
-/// to twice its size; and what serde takes in advance for each table (1 MiB).
-fn bound(bytes: usize) -> usize {
-    3 * 24 * bytes + (4 << 20)
+fn sealed(bytes: &[u8]) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    seal(&mut bytes);
+    bytes
 }
 
+/// Plans whose tables are not in order are spelled out, and read back as they are.
 #[test]
-fn a_file_of_empty_lists_takes_no_more_than_it_may() {
+fn what_is_out_of_order_is_spelled_out() {
+    let mut plan = plans::ring_allreduce(3);
+    plan.operands.push(plan.operands[0]);
+    assert_eq!(plan.to_bytes()[CONTENT], 1);
+    assert_eq!(load(&plan.to_bytes()), Ok(plan));
     let mut plan = plans::exchange(2);
     plan.promise.lists = vec![Vec::new(); 1 << 20];
+    plan.steps[0].operands += 1;
     let bytes = plan.to_bytes();
-    let (peak, loaded) = peak_of(|| load(&bytes));
-    assert!(loaded.is_ok());
-    assert!(peak <= bound(bytes.len()), "{peak} bytes");
-    // Most of it, in truth: the bound is not idle.
-    assert!(peak >= 24 * bytes.len() - (1 << 20), "{peak} bytes");
+    let limits = LoadLimits { expanded: 24 * (bytes.len() - CONTENT - 1) as u64, ..LoadLimits::default() };
+    let (peak, loaded) = peak_of(|| Plan::from_bytes(&bytes, &limits));
+    assert_eq!(loaded, Ok(plan));
+    assert!(peak <= bound(bytes.len(), &limits), "{peak} bytes");
+    let limits = LoadLimits { expanded: limits.expanded - 1, ..limits };
+    let refused = LoadError::Expands { bytes: limits.expanded + 1, limit: limits.expanded };
+    assert_eq!(Plan::from_bytes(&bytes, &limits), Err(refused));
+}
+
+/// A ring of a thousand ranks is a few hundred bytes; whoever reads them says how much that may become.
+#[test]
+fn what_loops_become_is_limited_before_it_is_made() {
+    let plan = plans::ring_allreduce(1024);
+    let bytes = plan.to_bytes();
+    assert!(bytes.len() < 2000);
+    let tables = size_of::<Step>() * plan.steps.len() + size_of::<Operand>() * plan.operands.len();
+    let limits = |expanded: usize| LoadLimits { expanded: expanded as u64, ..LoadLimits::default() };
+    let (peak, loaded) = peak_of(|| Plan::from_bytes(&bytes, &limits(tables + tables / 10)));
+    assert!(loaded == Ok(plan));
+    assert!(peak < tables + tables / 10, "{peak} bytes");
+    for expanded in [tables, tables / 3, 1 << 20, 0] {
+        let limits = limits(expanded);
+        let (peak, refused) = peak_of(|| Plan::from_bytes(&bytes, &limits).err());
+        let Some(LoadError::Expands { bytes: found, limit }) = refused else { panic!("{refused:?}") };
+        assert!(found > limit && limit == limits.expanded);
+        assert!(peak <= bound(bytes.len(), &TIGHT), "{peak} bytes");
+    }
+}
+
+/// Counts of loops, one after the other, as large as they can be: refused, without spelling anything out.
+#[test]
+fn bombs_are_refused_quickly() {
+    let right = plans::ring_allreduce(16).to_bytes();
+    let mut refused = 0;
+    for at in CONTENT..right.len() {
+        for claim in
+            [&[0xff, 0xff, 0xff, 0xff, 0x0f][..], &[0xfe, 0xff, 0xff, 0xff, 0x1f], &[0xfe, 0xff, 0xff, 0x7f]]
+        {
+            let bytes = sealed(&[&right[..at], claim, &right[at + 1..]].concat());
+            let (peak, loaded) = peak_of(|| load_within(&bytes, 1 << 20));
+            assert!(peak <= 3 * (1 << 20) + 100 * bytes.len() + (4 << 20), "{peak} bytes for byte {at}");
+            refused += usize::from(matches!(loaded, Err(LoadError::Expands { .. })));
+        }
+    }
+    assert!(refused > 20, "{refused}");
+}
+
+fn load_within(bytes: &[u8], expanded: u64) -> Result<Plan, LoadError> {
+    Plan::from_bytes(bytes, &LoadLimits { expanded, ..LoadLimits::default() })
+}
+
+/// A byte changed where the preface vouches for it: an error, or a plan that its own bytes give again.
+#[test]
+fn every_byte_changed_is_an_error_or_another_plan() {
+    for (name, plan) in plans::small() {
+        let right = plan.to_bytes();
+        let (mut errors, mut others) = (0, 0);
+        for at in CONTENT..right.len() {
+            for value in [right[at] ^ 1, right[at] ^ 2, right[at].wrapping_add(1), right[at] ^ 0x80, 0, 0xff]
+            {
+                let mut bytes = right.clone();
+                bytes[at] = value;
+                seal(&mut bytes);
+                match load_within(&bytes, 1 << 22) {
+                    Ok(other) => {
+                        others += 1;
+                        assert_eq!(load(&other.to_bytes()), Ok(other));
+                    }
+                    Err(error) => {
+                        errors += 1;
+                        assert!(!error.to_string().is_empty());
+                    }
+                }
+            }
+        }
+        assert!(errors > 50 && others > 50, "{name}: {errors} {others}");
+    }
 }
 
 /// How many cases a property is tried on: `usual`, and more or fewer as `PROPTEST_CASES` is more or fewer than 256.
@@ -193,8 +300,8 @@ proptest! {
         if sealed {
             seal(&mut bytes);
         }
-        let (peak, loaded) = peak_of(|| load(&bytes));
-        prop_assert!(peak <= bound(bytes.len()), "{} bytes", peak);
+        let (peak, loaded) = peak_of(|| Plan::from_bytes(&bytes, &TIGHT));
+        prop_assert!(peak <= bound(bytes.len(), &TIGHT), "{} bytes", peak);
         match loaded {
             Err(error) => drop(error.to_string()),
             Ok(plan) => {
