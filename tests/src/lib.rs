@@ -7,3 +7,4 @@ pub mod mutate;
 pub mod naive;
 pub mod oracle;
 pub mod pace;
+pub mod waste;
