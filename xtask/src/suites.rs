@@ -144,7 +144,7 @@ fn race(sh: &Shell) -> Outcome {
     let _unstable = sh.push_env("RUSTC_BOOTSTRAP", "1");
     let _flags = sh.push_env("RUSTFLAGS", "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer");
     let _target = sh.push_env("CARGO_TARGET_DIR", "target/tsan");
-    let tests = ["--test", "threads", "--test", "calls"];
+    let tests = ["--test", "threads", "--test", "calls", "--test", "direct"];
     ok(cmd!(sh, "cargo test -q -p rcc-runtime --target {host} {tests...} -- --test-threads=1").run())
 }
 

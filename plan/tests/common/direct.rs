@@ -21,6 +21,7 @@ pub(crate) fn all(n: u32) -> Vec<(String, Plan)> {
         ("allreduce, one shot", one_shot(n, false)),
         ("allreduce, one shot, rounding each", one_shot(n, true)),
         ("allreduce, one shot, in place", one_shot_in_place(n)),
+        ("allreduce, each rank folds its part for all", owner_folds(n)),
         ("allreduce, ring, pulled", pull_ring(n)),
         ("reduce-scatter, pulled, wide", pull_reduce_scatter(n)),
     ];
@@ -317,7 +318,24 @@ pub(crate) fn one_shot(n: u32, each: bool) -> Plan {
     f.finish()
 }
 
-/// The same in place: what was folded waits in scratch until all have told that they have read this slice.
+/// Every rank folds one cell of all inputs and writes it to all outputs, in one step.
+pub(crate) fn owner_folds(n: u32) -> Plan {
+    let mut p = PlanBuilder::new("owner_folds", "allreduce", &[n]);
+    p.header().cells = n;
+    let input = p.buffer("input", Role::Send, 1);
+    let output = p.buffer("output", Role::Recv, 1);
+    (0..n).for_each(|r| p.overlap(r, (input, 0), (output, 0), n));
+    promise_allreduce(&mut p, n, input, output);
+    let mut f = Fenced::new(p, n);
+    for r in 0..n {
+        let all = |buffer| (0..n).map(|o| here_or_there(r, o, buffer, r)).collect::<Vec<_>>();
+        let step = f.p.step(f.blocks[r as usize], &all(input), &all(output)).post().handle();
+        f.accesses.extend(others(n, r).map(|o| (r, step, o)));
+    }
+    f.finish()
+}
+
+/// One shot in place: what was folded waits in scratch until all have told that they have read this slice.
 pub(crate) fn one_shot_in_place(n: u32) -> Plan {
     let mut p = PlanBuilder::new("one_shot_in_place", "allreduce", &[n]);
     let entry = p.buffer("data", Role::Send, 1);
