@@ -6,8 +6,6 @@
 //! ranks hold is stored once, and to walk each distinct value once, with a stamp per node, finds every fault: a
 //! node reached twice is a double count, a leaf without the expected mark is foreign, too few leaves are a lack.
 
-use rustc_hash::FxHashMap;
-
 /// A value; equal ids mean equal expressions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ValueId(pub u32);
@@ -33,12 +31,42 @@ pub enum Node {
 /// All values of one symbolic execution.
 #[derive(Debug, Default)]
 pub struct Values {
-    nodes: Vec<Node>,
+    nodes: Vec<Packed>,
     class: Vec<u32>,
-    rounded: FxHashMap<(u32, u32), ValueId>,
-    unrounded: FxHashMap<(u32, u32), ValueId>,
-    post: FxHashMap<u32, ValueId>,
+    made: Made,
 }
+
+/// A node in eight bytes: there are millions of them, and memory is the time here.
+///
+/// | | `left` | `right` |
+/// |---|---|---|
+/// | leaf | key | [`LEAF`] |
+/// | outer part | operand | [`POST`] |
+/// | combined, rounded | smaller operand | greater or same operand |
+/// | combined, not rounded | greater operand | smaller operand |
+/// | combined with itself, not rounded | operand | [`TWINS`] |
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Packed {
+    left: u32,
+    right: u32,
+}
+
+const LEAF: u32 = u32::MAX;
+const POST: u32 = u32::MAX - 1;
+const TWINS: u32 = u32::MAX - 2;
+
+/// Finds nodes that are no leaves: a hash table of ids with open addressing, never more than half full.
+///
+/// The operands of neighbouring cells are mostly neighbours, and so are their places here: the place is the left
+/// operand plus a number that depends only on how far the right one is from it, and so is the step by which one goes on
+/// where a place is taken. A wide step walks through memory in order instead of missing the cache at every cell.
+#[derive(Debug, Default)]
+struct Made {
+    slots: Vec<u32>,
+    count: usize,
+}
+
+const EMPTY: u32 = u32::MAX;
 
 /// How a value differs from the multiset promised. Each list holds at most [`Mismatch::SHOWN`] keys.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -65,8 +93,8 @@ impl Mismatch {
 /// What `Values::compare` keeps between calls, so that a call costs only what it visits.
 #[derive(Debug, Default)]
 pub struct Walk {
-    stamp: Vec<u32>,
-    expected: Vec<u32>,
+    /// By value, in this round: `round` if it is expected, `round + 1` if it has been seen.
+    mark: Vec<u32>,
     round: u32,
     stack: Vec<ValueId>,
 }
@@ -74,28 +102,20 @@ pub struct Walk {
 impl Values {
     /// A new entry value of length class `class`; each call makes a distinct one.
     pub fn leaf(&mut self, key: u32, class: u32) -> ValueId {
-        self.push(Node::Leaf(key), class)
+        self.push(Packed { left: key, right: LEAF }, class)
     }
 
     /// `left ∘ right`, rounded to the buffer's type or (within one step only) not.
+    #[inline]
     pub fn combine(&mut self, left: ValueId, right: ValueId, rounded: bool) -> ValueId {
-        let key = (left.0.min(right.0), left.0.max(right.0));
-        let map = if rounded { &mut self.rounded } else { &mut self.unrounded };
-        if let Some(&known) = map.get(&key) {
-            return known;
-        }
-        let id = ValueId(self.nodes.len() as u32);
-        map.insert(key, id);
-        let class = self.class(left);
-        let node = Node::Combined { left: ValueId(key.0), right: ValueId(key.1), rounded };
-        self.push(node, class)
+        self.make(Packed::combined(left, right, rounded), left)
     }
 
     /// `left ∘ right`, if it has been made before.
+    #[inline]
     pub fn find(&self, left: ValueId, right: ValueId, rounded: bool) -> Option<ValueId> {
-        let key = (left.0.min(right.0), left.0.max(right.0));
-        let map = if rounded { &self.rounded } else { &self.unrounded };
-        map.get(&key).copied()
+        let node = Packed::combined(left, right, rounded);
+        self.made.find(&self.nodes, node).ok().map(ValueId)
     }
 
     /// Operands folded from left to right: rounded once at the end, or after each operand.
@@ -111,18 +131,13 @@ impl Values {
 
     /// The operator's outer part applied to a value.
     pub fn post(&mut self, value: ValueId) -> ValueId {
-        if let Some(&known) = self.post.get(&value.0) {
-            return known;
-        }
-        let class = self.class(value);
-        let id = self.push(Node::Post(value), class);
-        self.post.insert(value.0, id);
-        id
+        self.make(Packed { left: value.0, right: POST }, value)
     }
 
     /// How a value came to be.
+    #[inline]
     pub fn node(&self, value: ValueId) -> Node {
-        self.nodes[value.0 as usize]
+        self.nodes[value.0 as usize].node()
     }
 
     /// Its length class: that of any of its leaves (they agree, or the combination was refused).
@@ -178,8 +193,9 @@ impl Values {
             _ => value,
         };
         let round = walk.start(self.nodes.len());
+        let (expected, seen) = (round, round + 1);
         for leaf in promised {
-            walk.expected[leaf.0 as usize] = round;
+            walk.mark[leaf.0 as usize] = expected;
         }
         let mut found = 0;
         let mut named = 0;
@@ -188,8 +204,8 @@ impl Values {
             if brief && fault != Mismatch::default() {
                 return fault;
             }
-            let seen = std::mem::replace(&mut walk.stamp[value.0 as usize], round) == round;
-            if seen {
+            let before = std::mem::replace(&mut walk.mark[value.0 as usize], seen);
+            if before == seen {
                 // To name a leaf of it may cost a walk down all of it: done for some, and for none if `brief`.
                 if named < Mismatch::NAMED {
                     named += 1;
@@ -198,7 +214,7 @@ impl Values {
                 continue;
             }
             match self.node(value) {
-                Node::Leaf(key) if walk.expected[value.0 as usize] != round => note(&mut fault.foreign, key),
+                Node::Leaf(key) if before != expected => note(&mut fault.foreign, key),
                 Node::Leaf(_) => found += 1,
                 Node::Combined { left, right, .. } => walk.stack.extend([left, right]),
                 Node::Post(inner) => {
@@ -209,7 +225,7 @@ impl Values {
         }
         fault.missing_count = promised.len() - found;
         if fault.missing_count > 0 {
-            let missing = promised.iter().filter(|leaf| walk.stamp[leaf.0 as usize] != round);
+            let missing = promised.iter().filter(|leaf| walk.mark[leaf.0 as usize] != seen);
             fault.missing = missing.take(Mismatch::SHOWN).map(|&leaf| self.any_leaf(leaf)).collect();
         }
         fault
@@ -226,7 +242,24 @@ impl Values {
         }
     }
 
-    fn push(&mut self, node: Node, class: u32) -> ValueId {
+    /// The value of a node that is no leaf, of the class of its operand.
+    #[inline]
+    fn make(&mut self, node: Packed, operand: ValueId) -> ValueId {
+        if 2 * (self.made.count + 1) > self.made.slots.len() {
+            self.made.grow(&self.nodes);
+        }
+        match self.made.find(&self.nodes, node) {
+            Ok(known) => ValueId(known),
+            Err(slot) => {
+                self.made.slots[slot] = self.nodes.len() as u32;
+                self.made.count += 1;
+                let class = self.class(operand);
+                self.push(node, class)
+            }
+        }
+    }
+
+    fn push(&mut self, node: Packed, class: u32) -> ValueId {
         let id = ValueId(self.nodes.len() as u32);
         self.nodes.push(node);
         self.class.push(class);
@@ -234,14 +267,81 @@ impl Values {
     }
 }
 
+impl Packed {
+    #[inline]
+    fn combined(left: ValueId, right: ValueId, rounded: bool) -> Packed {
+        let (least, most) = (left.0.min(right.0), left.0.max(right.0));
+        match rounded {
+            true => Packed { left: least, right: most },
+            false if least == most => Packed { left: least, right: TWINS },
+            false => Packed { left: most, right: least },
+        }
+    }
+
+    #[inline]
+    fn node(self) -> Node {
+        let Packed { left, right } = self;
+        match right {
+            LEAF => Node::Leaf(left),
+            POST => Node::Post(ValueId(left)),
+            TWINS => Node::Combined { left: ValueId(left), right: ValueId(left), rounded: false },
+            _ if left <= right => {
+                Node::Combined { left: ValueId(left), right: ValueId(right), rounded: true }
+            }
+            _ => Node::Combined { left: ValueId(right), right: ValueId(left), rounded: false },
+        }
+    }
+}
+
+impl Made {
+    /// The id of a node, or the empty slot where it belongs. There must be an empty slot.
+    #[inline]
+    fn find(&self, nodes: &[Packed], node: Packed) -> Result<u32, usize> {
+        let Some(mask) = self.slots.len().checked_sub(1) else { return Err(0) };
+        let mixed = mix(node.right.wrapping_sub(node.left));
+        let mut slot = (node.left as usize).wrapping_add((mixed >> 32) as usize);
+        // Odd: it comes by every slot.
+        let step = mixed as usize | 1;
+        loop {
+            let id = self.slots[slot & mask];
+            if id == EMPTY {
+                return Err(slot & mask);
+            }
+            if nodes[id as usize] == node {
+                return Ok(id);
+            }
+            slot = slot.wrapping_add(step);
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self, nodes: &[Packed]) {
+        let len = (2 * self.slots.len()).max(64);
+        // The old table goes before the new one comes: all that it says stands in the nodes.
+        self.slots = Vec::new();
+        self.slots = vec![EMPTY; len];
+        for (id, &node) in nodes.iter().enumerate().filter(|(_, node)| node.right != LEAF) {
+            if let Err(slot) = self.find(nodes, node) {
+                self.slots[slot] = id as u32;
+            }
+        }
+    }
+}
+
+/// Scatters numbers that lie close together or in a grid.
+#[inline]
+fn mix(number: u32) -> u64 {
+    let mixed = u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed ^ (mixed >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93)
+}
+
 impl Walk {
     fn start(&mut self, nodes: usize) -> u32 {
-        if self.round == u32::MAX {
+        if self.round >= u32::MAX - 3 {
             *self = Walk::default();
         }
-        self.round += 1;
-        self.stamp.resize(nodes.max(self.stamp.len()), 0);
-        self.expected.resize(nodes.max(self.expected.len()), 0);
+        self.round += 2;
+        self.mark.resize(nodes.max(self.mark.len()), 0);
         self.stack.clear();
         self.round
     }

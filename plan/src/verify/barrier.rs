@@ -50,7 +50,7 @@ pub(super) fn check(plan: &Plan, links: &Links, order: &Order, limits: &Limits, 
                 None => return add(rows.too_many()),
             }
         }
-        for &end in links.gets(id) {
+        for end in links.gets(plan, id) {
             if is_counter(links.channel_of[end.index()]) {
                 let next = &mut next_received[end.index()];
                 *next += 1;
@@ -60,7 +60,7 @@ pub(super) fn check(plan: &Plan, links: &Links, order: &Order, limits: &Limits, 
                 }
             }
         }
-        for &channel in links.puts(id) {
+        for channel in links.puts(plan, id) {
             if is_counter(channel) {
                 let next = &mut next_sent[channel.index()];
                 carried[*next] = row;

@@ -15,8 +15,8 @@ use crate::plan::Plan;
 
 /// The clocks of all steps.
 #[derive(Debug)]
-pub(super) struct Clocks {
-    block_of: Vec<BlockId>,
+pub(super) struct Clocks<'a> {
+    block_of: &'a [BlockId],
     rank_of: Vec<RankId>,
     position_of: Vec<u32>,
     /// Where the row of each step starts in `rows`. Empty if the plan has no waits.
@@ -25,10 +25,10 @@ pub(super) struct Clocks {
     rows: Vec<u32>,
 }
 
-impl Clocks {
-    pub(super) fn new(plan: &Plan, links: &Links, order: &Order) -> Clocks {
+impl Clocks<'_> {
+    pub(super) fn new<'a>(plan: &Plan, links: &'a Links, order: &Order) -> Clocks<'a> {
         let mut clocks = Clocks {
-            block_of: links.block_of.clone(),
+            block_of: &links.block_of,
             rank_of: plan.blocks.iter().map(|block| block.rank).collect(),
             position_of: plan.blocks.iter().map(|block| block.position).collect(),
             row_of: Vec::new(),

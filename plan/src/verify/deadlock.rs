@@ -13,7 +13,7 @@
 use super::links::{EndId, Links, ends};
 use super::violation::{Report, Site, Violation};
 use crate::ids::{BlockId, ChannelId, StepId};
-use crate::plan::{ChannelKind, Plan};
+use crate::plan::{ChannelKind, Operand, Plan};
 
 /// What V2 finds.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -244,22 +244,33 @@ impl Run<'_> {
         at.lack = None;
         while at.step < end {
             let id = StepId(at.step);
+            let width = self.plan.steps[id.index()].width;
             if let Some(need) = self.unmet(id, &mut at) {
-                at.lack = Some(need);
-                if let Need::Step(target) = need {
-                    at.next = std::mem::replace(&mut self.waiting[target.index()], block.0);
+                if let Some(done) = self.race_ahead(block, &at, need) {
+                    at.micro += done;
+                    at.met = Met::default();
+                } else {
+                    at.lack = Some(need);
+                    if let Need::Step(target) = need {
+                        at.next = std::mem::replace(&mut self.waiting[target.index()], block.0);
+                    }
+                    break;
                 }
-                break;
+            } else {
+                if at.micro == 0
+                    && let Some(order) = order
+                {
+                    order.push(id);
+                }
+                let count = match width - at.micro {
+                    1 => 1,
+                    left => left.min(self.possible(id, None)),
+                };
+                self.exchange(id, count);
+                at.met = Met::default();
+                at.micro += count;
             }
-            if at.micro == 0
-                && let Some(order) = order
-            {
-                order.push(id);
-            }
-            self.exchange(id);
-            at.met = Met::default();
-            at.micro += 1;
-            if at.micro == self.plan.steps[id.index()].width {
+            if at.micro == width {
                 (at.step, at.micro) = (at.step + 1, 0);
                 // Before the wake: a block that waits must find the step finished.
                 self.blocks[block.index()] = at;
@@ -270,8 +281,10 @@ impl Run<'_> {
     }
 
     /// The first need of the next micro-step that is not met. Needs met stay met, so `at.met` says where to go on.
+    #[inline]
     fn unmet(&self, id: StepId, at: &mut Progress) -> Option<Need> {
-        let waits = if at.micro == 0 { self.plan.waits(&self.plan.steps[id.index()]) } else { &[] };
+        let step = &self.plan.steps[id.index()];
+        let waits = if at.micro == 0 { self.plan.waits(step) } else { &[] };
         while let Some(&target) = waits.get(at.met.first as usize) {
             let owner = self.links.block_of[target.index()];
             if self.blocks[owner.index()].step <= target.0 {
@@ -279,22 +292,25 @@ impl Run<'_> {
             }
             at.met.first += 1;
         }
-        let gets = self.links.gets(id);
-        while let Some(&end) = gets.get(at.met.first as usize - waits.len()) {
-            let channel = self.links.channel_of[end.index()];
-            if self.sent[channel.index()] == self.received[end.index()] {
+        let src = self.plan.src(step);
+        while let Some(operand) = src.get(at.met.first as usize - waits.len()) {
+            if let Operand::Channel(channel) = *operand
+                && let Some(end) = self.links.end(self.plan, channel, id)
+                && self.sent[channel.index()] == self.received[end.index()]
+            {
                 return Some(Need::Message(end));
             }
             at.met.first += 1;
         }
-        let puts = self.links.puts(id);
-        while let Some(&channel) = puts.get(at.met.puts as usize) {
-            let channel = &self.plan.channels[channel.index()];
-            if channel.kind == ChannelKind::Slots {
-                let sent = self.sent[puts[at.met.puts as usize].index()];
-                while channel.readers.start + at.met.ends < channel.readers.end {
+        let dst = self.plan.dst(step);
+        while let Some(operand) = dst.get(at.met.puts as usize) {
+            if let Operand::Channel(id) = *operand {
+                let channel = &self.plan.channels[id.index()];
+                while channel.kind == ChannelKind::Slots
+                    && channel.readers.start + at.met.ends < channel.readers.end
+                {
                     let end = EndId(channel.readers.start + at.met.ends);
-                    if sent - self.received[end.index()] >= self.slots {
+                    if self.sent[id.index()] - self.received[end.index()] >= self.slots {
                         return Some(Need::Slot(end));
                     }
                     at.met.ends += 1;
@@ -305,20 +321,89 @@ impl Run<'_> {
         None
     }
 
-    /// The messages of one micro-step; wakes those who lacked them.
-    fn exchange(&mut self, id: StepId) {
-        for &end in self.links.gets(id) {
-            self.received[end.index()] += 1;
-            let channel = self.links.channel_of[end.index()];
-            let writer = self.plan.channels[channel.index()].writer;
+    /// How many micro-steps of a step messages and slots are there for, as things stand; `but` for that end.
+    fn possible(&self, id: StepId, but: Option<EndId>) -> u32 {
+        let in_flight =
+            |channel: ChannelId, end: EndId| self.sent[channel.index()] - self.received[end.index()];
+        let others = |end: &EndId| Some(*end) != but;
+        let gets = self.links.gets(self.plan, id).filter(others);
+        let messages = gets.map(|end| in_flight(self.links.channel_of[end.index()], end));
+        let puts = self.links.puts(self.plan, id);
+        let slots = puts
+            .filter(|c| self.plan.channels[c.index()].kind == ChannelKind::Slots)
+            .flat_map(|c| ends(self.plan, c).filter(others).map(move |end| self.slots - in_flight(c, end)));
+        messages.chain(slots).min().unwrap_or(u32::MAX)
+    }
+
+    /// Two blocks amid wide steps, one of which sends what the other receives, would take turns, so many slots at a
+    /// time: does all the turns that nothing else stands in the way of in one go. How many micro-steps `block` has
+    /// done by that, if any.
+    fn race_ahead(&mut self, block: BlockId, at: &Progress, need: Need) -> Option<u32> {
+        let (Need::Message(end) | Need::Slot(end)) = need else { return None };
+        let channel = self.links.channel_of[end.index()];
+        let (writer, reader) = (self.plan.channels[channel.index()].writer, self.plan.readers[end.index()]);
+        let partner = if writer == block { reader } else { writer };
+        let other = self.blocks[partner.index()];
+        // Waits are behind those who are amid a step.
+        if at.micro == 0 || other.micro == 0 || partner == block {
+            return None;
+        }
+        let (of_writer, of_reader) = if writer == block { (*at, other) } else { (other, *at) };
+        let (sends, receives) = (StepId(of_writer.step), StepId(of_reader.step));
+        let is_put = self.links.puts(self.plan, sends).any(|c| c == channel);
+        let is_got = self.links.gets(self.plan, receives).any(|e| e == end);
+        // The same pair of V1: then both began at the same message, and are of one width.
+        let sent = self.sent[channel.index()].checked_sub(of_writer.micro);
+        let received = self.received[end.index()].checked_sub(of_reader.micro);
+        if !is_put || !is_got || sent != received {
+            return None;
+        }
+        let width = self.plan.steps[sends.index()].width;
+        let up_to =
+            |step: StepId, micro: u32| width.min(micro.saturating_add(self.possible(step, Some(end))));
+        let (most_sent, most_received) = (up_to(sends, of_writer.micro), up_to(receives, of_reader.micro));
+        let sent = most_sent.min(most_received.saturating_add(self.slots));
+        let received = most_received.min(sent);
+        let (sent, received) = (sent - of_writer.micro, received - of_reader.micro);
+        let (own, others) = if writer == block { (sent, received) } else { (received, sent) };
+        if own == 0 || others == 0 {
+            return None;
+        }
+        self.exchange(sends, sent);
+        self.exchange(receives, received);
+        let progress = &mut self.blocks[partner.index()];
+        (progress.micro, progress.met) = (progress.micro + others, Met::default());
+        if progress.micro == width {
+            let finished = StepId(progress.step);
+            (progress.step, progress.micro) = (progress.step + 1, 0);
+            self.wake_waiting(finished);
+        }
+        if self.blocks[partner.index()].lack.is_some() {
+            self.wake(partner);
+        }
+        Some(own)
+    }
+
+    /// The messages of so many micro-steps; wakes those who lacked them.
+    #[inline]
+    fn exchange(&mut self, id: StepId, count: u32) {
+        let (plan, links) = (self.plan, self.links);
+        for end in links.gets(plan, id) {
+            self.received[end.index()] += count;
+            let channel = links.channel_of[end.index()];
+            let writer = plan.channels[channel.index()].writer;
             if self.blocks[writer.index()].lack == Some(Need::Slot(end)) {
                 self.wake(writer);
             }
         }
-        for &channel in self.links.puts(id) {
-            self.sent[channel.index()] += 1;
-            for end in ends(self.plan, channel) {
-                let reader = self.plan.readers[end.index()];
+        for channel in links.puts(plan, id) {
+            self.sent[channel.index()] += count;
+            for end in ends(plan, channel) {
+                debug_assert!(
+                    self.sent[channel.index()] >= self.received[end.index()],
+                    "received before sent"
+                );
+                let reader = plan.readers[end.index()];
                 if self.blocks[reader.index()].lack == Some(Need::Message(end)) {
                     self.wake(reader);
                 }

@@ -1,16 +1,21 @@
-//! V4, the execution: every step once, with symbols for data.
+//! V4, the execution: every step once, with symbols for data, under all alias forms side by side.
 //!
-//! In: an order of the steps, entry values, one alias form. Out: [`End`]: what memory holds, what was sent, the
-//! length class of every micro-step; faults go to the report. A value that a fault has spoilt is poison: it is
+//! In: an order of the steps, entry values. Out: [`End`]: what memory holds under each form, what was sent, the length
+//! class of every micro-step; faults go to the report of their form. A value that a fault has spoilt is poison: it is
 //! passed on in silence, so that one fault is reported once.
+//!
+//! The one hard idea: a step is executed whole, operand by operand, not cell by cell. V3 has shown that its
+//! micro-steps do not touch each other's cells, and no message of a step is meant for itself, so the order of reading
+//! and writing within it does not matter. And where a step reads the same values under both forms, which is nearly
+//! always, it is folded once.
 
 use super::deadlock::Order;
 use super::links::{Links, ends};
-use super::places::Places;
+use super::places::{Memory, Places};
 use super::symbolic::Fault;
 use super::violation::{Report, Site};
 use crate::ids::{ChannelId, RankId, StepId};
-use crate::plan::{Form, Operand, Plan, Role};
+use crate::plan::{ChannelKind, Form, Operand, Plan, Role, Step};
 use crate::values::{ValueId, Values};
 
 /// No value: nothing has written the cell.
@@ -29,52 +34,66 @@ pub(super) struct Start<'a> {
     pub(super) links: &'a Links,
     pub(super) order: &'a Order,
     pub(super) places: &'a Places,
-    pub(super) form: Form,
     /// By place: the entry value.
     pub(super) entry: &'a [u32],
 }
 
 /// What an execution leaves.
 pub(super) struct End {
-    /// By place.
-    pub(super) held: Vec<u32>,
-    /// All messages.
-    pub(super) sent: Vec<u32>,
+    /// Of each form that the plan serves, in the order of [`Form::ALL`].
+    pub(super) worlds: Vec<World>,
+    /// All messages under the first form and under the second, if there are any that differ.
+    pub(super) differing: Option<[Vec<u32>; 2]>,
     pub(super) classes: Classes,
+}
+
+/// What there is under one alias form.
+pub(super) struct World {
+    pub(super) form: Form,
+    /// What each place holds. While the execution runs: what each memory holds.
+    pub(super) held: Vec<u32>,
+    pub(super) report: Report,
+    memory: Memory,
+    /// Of the step at hand: what its sources hold, operand by operand; what its micro-steps leave.
+    sources: Vec<u32>,
+    results: Vec<u32>,
 }
 
 /// The length class of every micro-step.
 #[derive(Debug, Default)]
 pub(super) struct Classes {
-    /// By step: where its micro-steps start in `class`.
-    start: Vec<u32>,
+    /// By step: the class of its first micro-step; each further one has the next class.
+    first: Vec<u32>,
+    /// Steps of which this is not so, sorted, and where in `class` theirs begin.
+    odd: Vec<(StepId, u32)>,
     class: Vec<u32>,
 }
 
 /// Runs all steps.
-pub(super) fn execute(start: &Start, values: &mut Values, report: &mut Report) -> End {
-    let &Start { plan, links, order, places, form, entry } = start;
-    let memory = if form == Form::Same { places.same(plan) } else { Vec::new() };
+pub(super) fn execute(start: &Start, values: &mut Values) -> End {
+    let &Start { plan, links, order, places, entry } = start;
+    let forms = Form::ALL.into_iter().filter(|&form| plan.header.forms.serves(form));
     let mut run = Run {
         plan,
         links,
         places,
-        form,
-        held: hold_entry(entry, &memory),
-        memory,
+        worlds: forms.map(|form| World::new(plan, places, form, entry)).collect(),
         messages: Messages::new(plan, links),
-        classes: Classes::new(plan),
+        classes: Classes { first: vec![UNDEFINED; plan.steps.len()], ..Classes::default() },
         values,
-        fold: Vec::new(),
-        report,
     };
     for &id in &order.0 {
         run.step(id);
-        if run.report.is_full() {
+        if run.worlds.iter().any(|world| world.report.is_full()) {
             break;
         }
     }
-    run.end()
+    run.classes.odd.sort_unstable();
+    for world in &mut run.worlds {
+        world.end(plan, places);
+    }
+    let Messages { value, other, .. } = run.messages;
+    End { worlds: run.worlds, differing: other.map(|other| [value, other]), classes: run.classes }
 }
 
 /// The micro-steps that send on a channel.
@@ -82,32 +101,15 @@ pub(super) fn message_count(plan: &Plan, links: &Links, channel: ChannelId) -> u
     links.senders(channel).iter().map(|step| plan.steps[step.index()].width).sum()
 }
 
-/// What memory holds at entry. Under `same` a `Send` cell that overlaps lies in a `Recv` cell's memory.
-fn hold_entry(entry: &[u32], memory: &[u32]) -> Vec<u32> {
-    let mut held = entry.to_vec();
-    for (place, &at) in memory.iter().enumerate() {
-        if at as usize != place {
-            held[at as usize] = entry[place];
-        }
-    }
-    held
-}
-
 /// One execution.
 struct Run<'a> {
     plan: &'a Plan,
     links: &'a Links,
     places: &'a Places,
-    form: Form,
-    /// Under `same`: the memory of each place. Empty: each its own.
-    memory: Vec<u32>,
-    /// What each memory holds.
-    held: Vec<u32>,
+    worlds: Vec<World>,
     messages: Messages,
     classes: Classes,
     values: &'a mut Values,
-    fold: Vec<ValueId>,
-    report: &'a mut Report,
 }
 
 /// All messages of all channels, sent or not yet, in one array: micro-step by micro-step.
@@ -117,6 +119,8 @@ struct Messages {
     /// By end: the place of the next one to be received.
     next_received: Vec<u32>,
     value: Vec<u32>,
+    /// Under the second form, if any differs.
+    other: Option<Vec<u32>>,
 }
 
 impl Messages {
@@ -131,135 +135,259 @@ impl Messages {
             }
             next += message_count(plan, links, channel);
         }
-        Messages { next_sent, next_received, value: vec![POISONED; next as usize] }
+        Messages { next_sent, next_received, value: vec![POISONED; next as usize], other: None }
     }
 }
 
 impl Classes {
-    /// The class of a micro-step; none for tokens.
+    /// The class of a micro-step that there is; none for tokens.
     pub(super) fn of(&self, step: StepId, micro: u32) -> Option<u32> {
-        let start = *self.start.get(step.index())? as usize;
-        let end = *self.start.get(step.index() + 1)? as usize;
-        let class = *self.class[start..end].get(micro as usize)?;
-        (class != UNDEFINED).then_some(class)
+        let first = *self.first.get(step.index()).filter(|&&first| first != UNDEFINED)?;
+        match self.odd.binary_search_by_key(&step, |&(step, _)| step) {
+            Ok(at) => self.class.get((self.odd[at].1 + micro) as usize).copied(),
+            Err(_) => Some(first + micro),
+        }
     }
 
-    fn new(plan: &Plan) -> Classes {
-        let mut start = vec![0];
-        let mut next = 0;
-        for step in &plan.steps {
-            next += step.width;
-            start.push(next);
+    fn note(&mut self, step: StepId, classes: impl Iterator<Item = u32> + Clone) {
+        let Some(first) = classes.clone().next() else { return };
+        self.first[step.index()] = first;
+        if classes.clone().enumerate().any(|(micro, class)| class != first.wrapping_add(micro as u32)) {
+            self.odd.push((step, self.class.len() as u32));
+            self.class.extend(classes);
         }
-        Classes { start, class: vec![UNDEFINED; next as usize] }
+    }
+}
+
+impl World {
+    fn new(plan: &Plan, places: &Places, form: Form, entry: &[u32]) -> World {
+        let mut held = entry.to_vec();
+        if form == Form::Same {
+            for overlap in &plan.overlaps {
+                let (left, right) = places.sides(overlap);
+                held[right].copy_from_slice(&entry[left]);
+            }
+        }
+        let memory = Memory::new(plan, places, form);
+        World { form, held, report: Report::default(), memory, sources: Vec::new(), results: Vec::new() }
+    }
+
+    /// From what memory holds to what places hold.
+    fn end(&mut self, plan: &Plan, places: &Places) {
+        if self.form == Form::Same {
+            for overlap in &plan.overlaps {
+                let (left, right) = places.sides(overlap);
+                self.held.copy_within(right, left.start);
+            }
+        }
+    }
+
+    /// Appends what `width` places hold to `sources`.
+    #[inline]
+    fn load(&mut self, run: &At, rank: RankId, operand: (usize, Operand)) {
+        let (place, Operand::Local { buffer, .. } | Operand::Peer { buffer, .. }) = operand else { return };
+        let first = self.sources.len();
+        for range in self.memory.ranges(rank, buffer, place, run.step.width as usize) {
+            self.sources.extend_from_slice(&self.held[range]);
+        }
+        if self.sources[first..].contains(&UNDEFINED) {
+            self.undefined(run, place, first);
+        }
+    }
+
+    #[cold]
+    fn undefined(&mut self, run: &At, place: usize, first: usize) {
+        let (plan, places, form) = (run.plan, run.places, self.form);
+        for (micro, raw) in self.sources[first..].iter_mut().enumerate().filter(|(_, raw)| **raw == UNDEFINED)
+        {
+            *raw = POISONED;
+            self.report.add(|| {
+                let fault = Fault::Undefined { cell: places.cell(plan, place + micro), form };
+                (super::Fault::Symbolic(fault), vec![Site::of(plan, run.id, "")])
+            });
+        }
+    }
+}
+
+/// The step at hand.
+struct At<'a> {
+    plan: &'a Plan,
+    places: &'a Places,
+    id: StepId,
+    step: &'a Step,
+    rank: RankId,
+}
+
+impl At<'_> {
+    /// Where the cells of an operand in memory begin, and whose they are.
+    #[inline]
+    fn place(&self, operand: Operand) -> Option<(usize, RankId)> {
+        match operand {
+            Operand::Channel(_) => None,
+            Operand::Local { buffer, cell } => Some((self.places.of(self.rank, buffer, cell), self.rank)),
+            Operand::Peer { rank, buffer, cell } => Some((self.places.of(rank, buffer, cell), rank)),
+        }
+    }
+
+    #[cold]
+    fn class_fault(&self, report: &mut Report, what: impl FnOnce() -> String, found: u32, due: u32) {
+        report.add(|| {
+            let fault = Fault::Class { what: what(), found, due };
+            (super::Fault::Symbolic(fault), vec![Site::of(self.plan, self.id, "")])
+        });
     }
 }
 
 impl Run<'_> {
-    fn end(self) -> End {
-        let held = match self.memory.as_slice() {
-            [] => self.held,
-            memory => memory.iter().map(|&at| self.held[at as usize]).collect(),
-        };
-        End { held, sent: self.messages.value, classes: self.classes }
-    }
-
     fn step(&mut self, id: StepId) {
         let plan = self.plan;
         let step = &plan.steps[id.index()];
         let rank = plan.blocks[self.links.block_of[id.index()].index()].rank;
+        let at = At { plan, places: self.places, id, step, rank };
         let (src, dst) = (plan.src(step), plan.dst(step));
-        for micro in 0..step.width {
-            self.fold.clear();
-            let mut sound = true;
-            let mut gets = self.links.gets(id).iter();
-            for operand in src {
-                let raw = match self.place(rank, *operand, micro) {
-                    Some(place) => self.load(id, place),
-                    None => gets.next().map_or(POISONED, |end| {
-                        let next = &mut self.messages.next_received[end.index()];
-                        *next += 1;
-                        self.messages.value[*next as usize - 1]
-                    }),
-                };
-                match value(raw) {
-                    Some(value) => self.fold.push(value),
-                    None => sound = false,
+        // Tokens have no value.
+        match src.iter().chain(dst).next() {
+            None => return,
+            Some(&Operand::Channel(c)) if plan.channels[c.index()].kind == ChannelKind::Counter => return,
+            Some(_) => {}
+        }
+        self.load(&at, src);
+        let (first, second) = self.worlds.split_at_mut(1);
+        let Some(first) = first.first_mut() else { return };
+        fold(&at, first, self.values);
+        check_stores(&at, first, self.values, dst);
+        let results = first.results.iter();
+        self.classes
+            .note(id, results.map(|&raw| value(raw).map_or(UNDEFINED, |value| self.values.class(value))));
+        let mut alike = true;
+        if let Some(second) = second.first_mut() {
+            alike = first.sources == second.sources;
+            if !alike {
+                fold(&at, second, self.values);
+                check_stores(&at, second, self.values, dst);
+                alike = first.results == second.results;
+            }
+        }
+        self.store(&at, dst, alike);
+    }
+
+    /// What the sources hold, in each world.
+    #[inline]
+    fn load(&mut self, at: &At, src: &[Operand]) {
+        let width = at.step.width;
+        for world in &mut self.worlds {
+            world.sources.clear();
+        }
+        for &operand in src {
+            if let Some((place, rank)) = at.place(operand) {
+                for world in &mut self.worlds {
+                    world.load(at, rank, (place, operand));
+                }
+            } else if let Operand::Channel(channel) = operand
+                && let Some(end) = self.links.end(at.plan, channel, at.id)
+            {
+                let Messages { next_received, value, other, .. } = &mut self.messages;
+                let next = &mut next_received[end.index()];
+                let range = *next as usize..(*next + width) as usize;
+                *next += width;
+                for (world, messages) in
+                    self.worlds.iter_mut().zip([&*value, other.as_ref().unwrap_or(value)])
+                {
+                    world.sources.extend_from_slice(&messages[range.clone()]);
                 }
             }
-            // Tokens have no value; a step with none to fold has nothing to say.
-            let result = if sound { self.combine(id, micro, step.round_each, step.post) } else { POISONED };
-            for operand in dst {
-                match (*operand, self.place(rank, *operand, micro)) {
-                    (_, Some(place)) => self.store(id, *operand, place, micro, result),
-                    (Operand::Channel(channel), None) => {
-                        let next = &mut self.messages.next_sent[channel.index()];
-                        self.messages.value[*next as usize] = result;
-                        *next += 1;
-                    }
-                    _ => {}
+        }
+    }
+
+    /// Hands the results to all destinations; `alike`: the second world's are the first one's.
+    #[inline]
+    fn store(&mut self, at: &At, dst: &[Operand], alike: bool) {
+        let width = at.step.width as usize;
+        for &operand in dst {
+            if let Some((place, _)) = at.place(operand) {
+                let results = |of: usize| if alike { 0 } else { of };
+                for w in 0..self.worlds.len() {
+                    let from = results(w);
+                    // One may be the source of the other.
+                    let taken = std::mem::take(&mut self.worlds[from].results);
+                    self.worlds[w].held[place..place + width].copy_from_slice(&taken);
+                    self.worlds[from].results = taken;
+                }
+            } else if let Operand::Channel(channel) = operand {
+                let Messages { next_sent, value, other, .. } = &mut self.messages;
+                let next = &mut next_sent[channel.index()];
+                let range = *next as usize..*next as usize + width;
+                *next += width as u32;
+                value[range.clone()].copy_from_slice(&self.worlds[0].results);
+                if !alike && other.is_none() {
+                    *other = Some(value.clone());
+                }
+                if let Some(other) = other {
+                    other[range].copy_from_slice(&self.worlds[usize::from(!alike)].results);
                 }
             }
         }
     }
+}
 
-    fn place(&self, own: RankId, operand: Operand, micro: u32) -> Option<usize> {
-        match operand {
-            Operand::Channel(_) => None,
-            Operand::Local { buffer, cell } => Some(self.places.of(own, buffer, cell + micro)),
-            Operand::Peer { rank, buffer, cell } => Some(self.places.of(rank, buffer, cell + micro)),
-        }
-    }
-
-    fn load(&mut self, id: StepId, place: usize) -> u32 {
-        let memory = self.memory.get(place).map_or(place, |&memory| memory as usize);
-        let raw = self.held[memory];
-        if raw == UNDEFINED {
-            let (plan, places, form) = (self.plan, self.places, self.form);
-            self.report.add(|| {
-                let fault = Fault::Undefined { cell: places.cell(plan, place), form };
-                (super::Fault::Symbolic(fault), vec![Site::of(plan, id, "")])
-            });
-            return POISONED;
-        }
-        raw
-    }
-
-    /// The sources folded; notes the class of the micro-step.
-    fn combine(&mut self, id: StepId, micro: u32, round_each: bool, post: bool) -> u32 {
-        let Some(&first) = self.fold.first() else { return POISONED };
-        let due = self.values.class(first);
-        let at = self.classes.start[id.index()] + micro;
-        self.classes.class[at as usize] = due;
-        if let Some(found) = self.fold.iter().map(|&v| self.values.class(v)).find(|&class| class != due) {
-            let what = || format!("micro-step {micro} combines pieces");
-            self.class_fault(id, what, found, due);
-            return POISONED;
-        }
-        let Some(sum) = self.values.fold(&self.fold, round_each) else { return POISONED };
-        if post { self.values.post(sum).0 } else { sum.0 }
-    }
-
-    fn store(&mut self, id: StepId, operand: Operand, place: usize, micro: u32, raw: u32) {
-        if let (Some(value), Operand::Local { buffer, cell } | Operand::Peer { buffer, cell, .. }) =
-            (value(raw), operand)
-        {
-            let due = (cell + micro) % self.plan.header.cells;
-            let found = self.values.class(value);
-            if self.plan.buffers[buffer.index()].role != Role::Scratch && found != due {
-                let (plan, places) = (self.plan, self.places);
-                self.class_fault(id, || format!("{} is given a piece", places.cell(plan, place)), found, due);
+/// The sources of each micro-step folded.
+#[inline]
+fn fold(at: &At, world: &mut World, values: &mut Values) {
+    let (width, step) = (at.step.width as usize, at.step);
+    let World { sources, results, report, .. } = world;
+    results.clear();
+    for micro in 0..width {
+        let mut operands = sources[micro..].iter().step_by(width);
+        let Some(mut sum) = operands.next().and_then(|&raw| value(raw)) else {
+            results.push(POISONED);
+            continue;
+        };
+        let due = values.class(sum);
+        let mut left = step.sources;
+        let mut sound = true;
+        for &raw in operands {
+            let Some(next) = value(raw) else {
+                sound = false;
+                break;
+            };
+            let found = values.class(next);
+            if found != due {
+                at.class_fault(report, || format!("micro-step {micro} combines pieces"), found, due);
+                sound = false;
+                break;
             }
+            left -= 1;
+            sum = values.combine(sum, next, step.round_each || left == 1);
         }
-        let memory = self.memory.get(place).map_or(place, |&memory| memory as usize);
-        self.held[memory] = raw;
+        if sound && step.post {
+            sum = values.post(sum);
+        }
+        results.push(if sound { sum.0 } else { POISONED });
     }
+}
 
-    fn class_fault(&mut self, id: StepId, what: impl FnOnce() -> String, found: u32, due: u32) {
-        let plan = self.plan;
-        self.report.add(|| {
-            let fault = Fault::Class { what: what(), found, due };
-            (super::Fault::Symbolic(fault), vec![Site::of(plan, id, "")])
-        });
+/// User memory takes only pieces of the position of its cell.
+#[inline]
+fn check_stores(at: &At, world: &mut World, values: &Values, dst: &[Operand]) {
+    let cells = at.plan.header.cells;
+    let World { results, report, .. } = world;
+    for &operand in dst {
+        let (Operand::Local { buffer, cell } | Operand::Peer { buffer, cell, .. }) = operand else {
+            continue;
+        };
+        if at.plan.buffers[buffer.index()].role == Role::Scratch {
+            continue;
+        }
+        let mut due = cell % cells;
+        for (micro, &raw) in results.iter().enumerate() {
+            if let Some(value) = value(raw)
+                && values.class(value) != due
+                && let Some((place, _)) = at.place(operand)
+            {
+                let what = || format!("{} is given a piece", at.places.cell(at.plan, place + micro));
+                at.class_fault(report, what, values.class(value), due);
+            }
+            due = if due + 1 == cells { 0 } else { due + 1 };
+        }
     }
 }

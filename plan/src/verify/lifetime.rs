@@ -155,7 +155,7 @@ impl Tokens<'_> {
         let (plan, links) = (self.plan, self.links);
         let by_rank = self.ready.entry(receive).or_insert_with(|| {
             let mut by_rank = FxHashMap::default();
-            for &end in links.gets(receive) {
+            for end in links.gets(plan, receive) {
                 let channel = links.channel_of[end.index()];
                 let ends = &plan.channels[channel.index()];
                 if ends.kind == ChannelKind::Counter
@@ -175,7 +175,7 @@ impl Tokens<'_> {
         let (plan, links) = (self.plan, self.links);
         let by_rank = self.done.entry(send).or_insert_with(|| {
             let mut by_rank = FxHashMap::default();
-            for &channel in links.puts(send) {
+            for channel in links.puts(plan, send) {
                 if plan.channels[channel.index()].kind == ChannelKind::Slots {
                     continue;
                 }

@@ -1,7 +1,7 @@
 //! Who sends what to whom, in flat tables.
 //!
-//! In: a plan that V0 has passed. Out: for each step its block, the channels it sends on and the channel ends it
-//! receives from; for each channel the steps that send on it, for each end those that receive, in program order.
+//! In: a plan that V0 has passed. Out: for each step its block; for each channel the steps that send on it, for each
+//! end those that receive, in program order. What a step itself sends and receives is read from its operands.
 //!
 //! An end is an index into `Plan::readers`: one reader of one channel ([`EndId`]). All tables are ranges of flat
 //! arrays; building them is linear in the operands.
@@ -22,29 +22,22 @@ impl EndId {
 }
 
 /// The tables.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Links {
     /// The block of each step.
     pub(super) block_of: Vec<BlockId>,
     /// The channel of each end.
     pub(super) channel_of: Vec<ChannelId>,
-    gets: Table<EndId>,
-    puts: Table<ChannelId>,
-    senders: Table<StepId>,
-    receivers: Table<StepId>,
+    known: Ends,
+    senders: Table,
+    receivers: Table,
 }
 
-/// Rows of different lengths in one array.
-#[derive(Debug)]
-struct Table<T> {
+/// Rows of steps, of different lengths, in one array.
+#[derive(Debug, Default)]
+struct Table {
     start: Vec<u32>,
-    entries: Vec<T>,
-}
-
-impl<T> Table<T> {
-    fn row(&self, at: usize) -> &[T] {
-        &self.entries[self.start[at] as usize..self.start[at + 1] as usize]
-    }
+    entries: Vec<StepId>,
 }
 
 impl Links {
@@ -57,38 +50,42 @@ impl Links {
         for (c, channel) in plan.channels.iter().enumerate() {
             channel_of[channel.readers.start as usize..channel.readers.end as usize].fill(ChannelId::new(c));
         }
-        let ends = Ends::new(plan);
-        let mut gets = Table { start: vec![0], entries: Vec::new() };
-        let mut puts = Table { start: vec![0], entries: Vec::new() };
-        for (step, &block) in plan.steps.iter().zip(&block_of) {
-            for operand in plan.src(step) {
-                if let Operand::Channel(channel) = *operand {
-                    // V0 has seen to it that the block is a reader.
-                    gets.entries.extend(ends.of(plan, channel, block));
-                }
-            }
-            puts.entries.extend(plan.dst(step).iter().filter_map(|operand| match *operand {
-                Operand::Channel(channel) => Some(channel),
-                _ => None,
-            }));
-            gets.start.push(gets.entries.len() as u32);
-            puts.start.push(puts.entries.len() as u32);
+        let links = Links { block_of, channel_of, known: Ends::new(plan), ..Links::default() };
+        let (mut senders, mut receivers) =
+            (Table::rows(plan.channels.len()), Table::rows(plan.readers.len()));
+        for (at, step) in plan.steps.iter().enumerate() {
+            channels(plan.dst(step)).for_each(|channel| senders.start[channel.index() + 1] += 1);
+            links.gets(plan, StepId::new(at)).for_each(|end| receivers.start[end.index() + 1] += 1);
         }
-        let senders = invert(&puts, plan.channels.len(), ChannelId::index);
-        let receivers = invert(&gets, plan.readers.len(), EndId::index);
-        Links { block_of, channel_of, gets, puts, senders, receivers }
+        let (mut sent, mut received) = (senders.begin(), receivers.begin());
+        for (at, step) in plan.steps.iter().enumerate() {
+            let id = StepId::new(at);
+            channels(plan.dst(step)).for_each(|channel| senders.add(&mut sent, channel.index(), id));
+            links.gets(plan, id).for_each(|end| receivers.add(&mut received, end.index(), id));
+        }
+        Links { senders, receivers, ..links }
+    }
+
+    /// The end of a channel at which a step receives, if its block reads the channel (V0 sees to it).
+    #[inline]
+    pub(super) fn end(&self, plan: &Plan, channel: ChannelId, step: StepId) -> Option<EndId> {
+        let readers = &plan.channels[channel.index()].readers;
+        match readers.end - readers.start {
+            1 => Some(EndId(readers.start)),
+            _ => self.known.of(plan, channel, self.block_of[step.index()]),
+        }
     }
 
     /// The ends that a step receives from, in the order of its sources.
     #[inline]
-    pub(super) fn gets(&self, step: StepId) -> &[EndId] {
-        self.gets.row(step.index())
+    pub(super) fn gets(&self, plan: &Plan, step: StepId) -> impl Iterator<Item = EndId> {
+        channels(plan.src(&plan.steps[step.index()])).filter_map(move |channel| self.end(plan, channel, step))
     }
 
     /// The channels that a step sends on.
     #[inline]
-    pub(super) fn puts(&self, step: StepId) -> &[ChannelId] {
-        self.puts.row(step.index())
+    pub(super) fn puts(&self, plan: &Plan, step: StepId) -> impl Iterator<Item = ChannelId> {
+        channels(plan.dst(&plan.steps[step.index()]))
     }
 
     /// The steps that send on a channel, in program order.
@@ -102,6 +99,40 @@ impl Links {
     }
 }
 
+impl Table {
+    fn rows(rows: usize) -> Table {
+        Table { start: vec![0; rows + 1], entries: Vec::new() }
+    }
+
+    fn row(&self, at: usize) -> &[StepId] {
+        &self.entries[self.start[at] as usize..self.start[at + 1] as usize]
+    }
+
+    /// Turns the numbers of entries into where rows begin, and makes room; where the next entry of each row belongs.
+    fn begin(&mut self) -> Vec<u32> {
+        for at in 1..self.start.len() {
+            self.start[at] += self.start[at - 1];
+        }
+        self.entries = vec![StepId(0); self.start.last().map_or(0, |&end| end as usize)];
+        self.start.clone()
+    }
+
+    #[inline]
+    fn add(&mut self, next: &mut [u32], row: usize, step: StepId) {
+        self.entries[next[row] as usize] = step;
+        next[row] += 1;
+    }
+}
+
+/// The channels among operands.
+#[inline]
+fn channels(operands: &[Operand]) -> impl Iterator<Item = ChannelId> {
+    operands.iter().filter_map(|operand| match *operand {
+        Operand::Channel(channel) => Some(channel),
+        Operand::Local { .. } | Operand::Peer { .. } => None,
+    })
+}
+
 /// The ends of a channel.
 pub(super) fn ends(plan: &Plan, channel: ChannelId) -> impl Iterator<Item = EndId> + use<> {
     let Range { start, end } = plan.channels[channel.index()].readers.clone();
@@ -109,6 +140,7 @@ pub(super) fn ends(plan: &Plan, channel: ChannelId) -> impl Iterator<Item = EndI
 }
 
 /// Finds the end of a channel that a block reads; quick also for channels of very many readers.
+#[derive(Debug, Default)]
 pub(super) struct Ends {
     /// The indices of `Plan::readers`, those of each channel sorted by reader. Empty: no channel has many.
     sorted: Vec<u32>,
@@ -139,25 +171,4 @@ impl Ends {
         let at = sorted.binary_search_by_key(&block, |&end| plan.readers[end as usize]).ok()?;
         Some(EndId(sorted[at]))
     }
-}
-
-/// For each key the steps whose rows name it, in order of the steps.
-fn invert<T: Copy>(table: &Table<T>, keys: usize, key: impl Fn(T) -> usize) -> Table<StepId> {
-    let mut start = vec![0u32; keys + 1];
-    for &entry in &table.entries {
-        start[key(entry) + 1] += 1;
-    }
-    for at in 0..keys {
-        start[at + 1] += start[at];
-    }
-    let mut next = start.clone();
-    let mut entries = vec![StepId(0); table.entries.len()];
-    for step in 0..table.start.len() - 1 {
-        for &entry in table.row(step) {
-            let at = &mut next[key(entry)];
-            entries[*at as usize] = StepId::new(step);
-            *at += 1;
-        }
-    }
-    Table { start, entries }
 }

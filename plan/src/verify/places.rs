@@ -1,12 +1,12 @@
 //! One number for every cell of every rank.
 //!
 //! In: a plan whose sizes V0 has checked. Out: `base(rank, buffer) + cell`, dense from 0; the owner of a number for
-//! messages; under the form `same` the number of the memory that a cell lies on.
+//! messages; under the form `same` the memory that cells lie in ([`Memory`]).
 
 use std::ops::Range;
 
 use crate::ids::{BufferId, RankId};
-use crate::plan::{Plan, Role};
+use crate::plan::{Form, Overlap, Plan, Role};
 
 /// Dense numbers of cells.
 #[derive(Debug)]
@@ -87,6 +87,13 @@ impl Places {
         })
     }
 
+    /// The places of both sides of an overlap.
+    pub(super) fn sides(&self, overlap: &Overlap) -> (Range<usize>, Range<usize>) {
+        let Overlap { rank, left, left_cell, right, right_cell, cells } = *overlap;
+        let side = |buffer, cell| self.of(rank, buffer, cell)..self.of(rank, buffer, cell) + cells as usize;
+        (side(left, left_cell), side(right, right_cell))
+    }
+
     /// The cell behind a number.
     pub(super) fn cell(&self, plan: &Plan, place: usize) -> Cell {
         let at = self.base.partition_point(|&base| base as usize <= place) - 1;
@@ -99,19 +106,98 @@ impl Places {
         };
         Cell { rank: RankId::new(rank), buffer: plan.buffers[buffer].name.clone(), block, cell }
     }
+}
 
-    /// For each place the one that stands for its memory under `same`: a `Send` cell that overlaps gives way to the
-    /// `Recv` cell it lies on.
-    pub(super) fn same(&self, plan: &Plan) -> Vec<u32> {
-        let mut memory: Vec<u32> = (0..self.total() as u32).collect();
-        for overlap in &plan.overlaps {
-            let left = self.of(overlap.rank, overlap.left, overlap.left_cell);
-            let right = self.of(overlap.rank, overlap.right, overlap.right_cell);
-            for i in 0..overlap.cells as usize {
-                memory[left + i] = (right + i) as u32;
+/// Where places lie in memory, under an alias form: a place stands for itself but where a `Send` cell overlaps a `Recv`
+/// cell: then the `Recv` cell stands for both. So what is written always stands for itself.
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    /// By (rank, buffer): the first of its stretches. Empty: every place stands for itself.
+    first: Vec<u32>,
+    buffers: usize,
+    /// Of each buffer that overlaps, in order: what covers it.
+    stretches: Vec<Stretch>,
+}
+
+/// Places from the end of the stretch before to `end`: each stands for the one `shift` further on (modulo 2^32).
+#[derive(Debug, Clone, Copy)]
+struct Stretch {
+    end: u32,
+    shift: u32,
+}
+
+impl Memory {
+    pub(super) fn new(plan: &Plan, places: &Places, form: Form) -> Memory {
+        if form == Form::Disjoint || plan.overlaps.is_empty() {
+            return Memory::default();
+        }
+        let slots = places.base.len() - 1;
+        let slot = |overlap: &Overlap| overlap.rank.index() * places.buffers + overlap.left.index();
+        let mut overlaps: Vec<&Overlap> = plan.overlaps.iter().filter(|overlap| overlap.cells > 0).collect();
+        overlaps.sort_unstable_by_key(|overlap| (slot(overlap), overlap.left_cell));
+        let mut memory = Memory {
+            first: Vec::with_capacity(slots + 1),
+            buffers: places.buffers,
+            stretches: Vec::with_capacity(2 * overlaps.len()),
+        };
+        let mut overlaps = overlaps.into_iter().peekable();
+        for at in 0..slots {
+            memory.first.push(memory.stretches.len() as u32);
+            let mut next = places.base[at];
+            while let Some(overlap) = overlaps.next_if(|overlap| slot(overlap) == at) {
+                let left = places.base[at] + overlap.left_cell;
+                let right = places.of(overlap.rank, overlap.right, overlap.right_cell) as u32;
+                if next < left {
+                    memory.stretches.push(Stretch { end: left, shift: 0 });
+                }
+                next = left + overlap.cells;
+                memory.stretches.push(Stretch { end: next, shift: right.wrapping_sub(left) });
+            }
+            let end = places.base[at + 1];
+            if next < end && memory.stretches.len() > memory.first[at] as usize {
+                memory.stretches.push(Stretch { end, shift: 0 });
             }
         }
+        memory.first.push(memory.stretches.len() as u32);
         memory
+    }
+
+    /// The memory of a place of a buffer, and how many places from there on lie in memory one after another.
+    #[inline]
+    pub(super) fn of(&self, rank: RankId, buffer: BufferId, place: usize) -> (usize, usize) {
+        if self.first.is_empty() {
+            return (place, usize::MAX);
+        }
+        let slot = rank.index() * self.buffers + buffer.index();
+        let stretches = &self.stretches[self.first[slot] as usize..self.first[slot + 1] as usize];
+        let at = match stretches.len() {
+            0 => return (place, usize::MAX),
+            1 => 0,
+            _ => stretches.partition_point(|stretch| stretch.end as usize <= place),
+        };
+        let Stretch { end, shift } = stretches[at];
+        ((place as u32).wrapping_add(shift) as usize, end as usize - place)
+    }
+
+    /// The memory of `width` places: ranges of places, in order.
+    #[inline]
+    pub(super) fn ranges(
+        &self,
+        rank: RankId,
+        buffer: BufferId,
+        place: usize,
+        width: usize,
+    ) -> impl Iterator<Item = Range<usize>> {
+        let (mut place, mut left) = (place, width);
+        std::iter::from_fn(move || {
+            if left == 0 {
+                return None;
+            }
+            let (start, len) = self.of(rank, buffer, place);
+            let len = len.min(left);
+            (place, left) = (place + len, left - len);
+            Some(start..start + len)
+        })
     }
 }
 

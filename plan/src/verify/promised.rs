@@ -13,6 +13,19 @@ use crate::ids::StepId;
 use crate::plan::{Form, Operand, Plan};
 use crate::values::{Mismatch, ValueId, Values, Walk};
 
+/// Which values have been found to be what is promised; for all forms.
+pub(super) struct Met {
+    /// By value: the last list that it was found to meet. (The cell is that of its class: V4 has let no other value in.)
+    list: Vec<u32>,
+    walk: Walk,
+}
+
+impl Met {
+    pub(super) fn new(values: &Values) -> Met {
+        Met { list: vec![u32::MAX; values.len()], walk: Walk::default() }
+    }
+}
+
 /// Checks all clauses.
 #[expect(clippy::too_many_arguments, reason = "the state of one execution, read here and nowhere else")]
 pub(super) fn check(
@@ -23,13 +36,12 @@ pub(super) fn check(
     entry: &[u32],
     held: &[u32],
     limits: &Limits,
+    met: &mut Met,
     report: &mut Report,
 ) {
     let cells = plan.header.cells;
-    // By value: the last (list, cell) that it was found to meet.
-    let mut met = vec![(u32::MAX, 0); values.len()];
+    let Met { list: met, walk } = met;
     let mut visits = 0;
-    let mut walk = Walk::default();
     let mut leaves = Vec::new();
     for clause in &plan.promise.clauses {
         let list = &plan.promise.lists[clause.list as usize];
@@ -46,7 +58,7 @@ pub(super) fn check(
                 continue;
             }
             match met.get(raw as usize) {
-                Some(&known) if known != (clause.list, cell) => {}
+                Some(&known) if known != clause.list => {}
                 _ => continue,
             }
             visits += 2 * list.len() as u64;
@@ -57,14 +69,14 @@ pub(super) fn check(
             }
             leaves.clear();
             leaves.extend(list.iter().map(|&block| ValueId(entry[self::place(places, block, cells, cell)])));
-            match values.compare(ValueId(raw), &leaves, post, &mut walk) {
-                Ok(()) => met[raw as usize] = (clause.list, cell),
+            match values.compare(ValueId(raw), &leaves, post, walk) {
+                Ok(()) => met[raw as usize] = clause.list,
                 Err(mismatch) => {
                     report.add(|| {
                         let fault = fault(plan, places, clause, place, &mismatch, form);
                         (
                             super::Fault::Symbolic(fault),
-                            last_writer(plan, places, form, place).into_iter().collect(),
+                            last_writer(plan, places, place).into_iter().collect(),
                         )
                     });
                     if report.is_full() {
@@ -129,10 +141,8 @@ fn promised(plan: &Plan, clause: &Clause) -> String {
     }
 }
 
-/// The last step, by number, that writes a place. Looks through the whole plan: called for the few faults shown.
-fn last_writer(plan: &Plan, places: &Places, form: Form, place: usize) -> Option<Site> {
-    let memory = if form == Form::Same { places.same(plan) } else { Vec::new() };
-    let memory = |place: usize| memory.get(place).map_or(place, |&at| at as usize);
+/// The last step, by number, that writes a `Recv` place. Looks through the whole plan: called for the few faults shown.
+fn last_writer(plan: &Plan, places: &Places, place: usize) -> Option<Site> {
     let mut last = None;
     for block in &plan.blocks {
         for (id, step) in plan.steps(&block.body) {
@@ -142,7 +152,7 @@ fn last_writer(plan: &Plan, places: &Places, form: Form, place: usize) -> Option
                     Operand::Local { buffer, cell } => places.of(block.rank, buffer, cell),
                     Operand::Peer { rank, buffer, cell } => places.of(rank, buffer, cell),
                 };
-                if (first..first + step.width as usize).any(|written| memory(written) == memory(place)) {
+                if (first..first + step.width as usize).contains(&place) {
                     last = Some(id);
                 }
             }

@@ -17,10 +17,10 @@
 use super::clocks::Clocks;
 use super::deadlock::Order;
 use super::lifetime::Fences;
-use super::places::{Cell, Places};
+use super::places::{Cell, Memory, Places};
 use super::violation::{Report, Site, Violation};
-use crate::ids::{RankId, StepId};
-use crate::plan::{Operand, Plan};
+use crate::ids::{BufferId, RankId, StepId};
+use crate::plan::{Form, Operand, Plan};
 
 /// What V3 finds.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -98,36 +98,42 @@ pub(super) fn check(
     fences: &Fences,
     places: &Places,
 ) -> Result<(), Vec<Violation>> {
-    let memory = if plan.header.forms.same { places.same(plan) } else { Vec::new() };
+    let form = if plan.header.forms.same { Form::Same } else { Form::Disjoint };
+    let memory = Memory::new(plan, places, form);
     let mut races = Races {
         plan,
         clocks,
         fences,
         places,
         memory,
+        step_writes: Vec::new(),
         shared: shared_ranks(plan),
         written: Vec::new(),
         reads: Vec::new(),
         read: Vec::new(),
-        step_writes: Vec::new(),
         report: Report::default(),
     };
+    let any_shared = races.shared.contains(&true);
     for &id in &order.0 {
         races.within_step(id);
-        races.between_steps(id);
+        if any_shared {
+            races.between_steps(id);
+        }
     }
     races.report.verdict()
 }
 
 const NOBODY: u32 = u32::MAX;
+const NEVER: Mark = Mark { step: NOBODY, closes: NOBODY };
 
 struct Races<'a> {
     plan: &'a Plan,
-    clocks: &'a Clocks,
+    clocks: &'a Clocks<'a>,
     fences: &'a Fences,
     places: &'a Places,
-    /// Under `same`: the memory of each place. Empty: each its own.
-    memory: Vec<u32>,
+    memory: Memory,
+    /// What the step at hand writes, kept to save allocations.
+    step_writes: Vec<Part>,
     /// Ranks whose memory several blocks access.
     shared: Vec<bool>,
     /// Last write of each place. Empty until needed.
@@ -135,13 +141,28 @@ struct Races<'a> {
     /// First of the reads since, an index of `read`. Empty until needed.
     reads: Vec<u32>,
     read: Vec<(Mark, u32)>,
-    /// (step, micro-step) of the last write of each place, for `within_step`. Empty until needed.
-    step_writes: Vec<(u32, u32)>,
     report: Report,
 }
 
-/// An access that has been: the step, and the step of the owner that comes after it (for the owner's own: itself).
+/// `len` cells of memory from `start` on, touched by the micro-steps from `micro` on; the first of them is known as
+/// `place`.
 #[derive(Debug, Clone, Copy)]
+struct Part {
+    start: usize,
+    len: usize,
+    micro: u32,
+    place: usize,
+}
+
+impl Part {
+    /// The micro-step that touches a cell of it.
+    fn at(&self, memory: usize) -> u32 {
+        self.micro + (memory - self.start) as u32
+    }
+}
+
+/// An access that has been: the step, and the step of the owner that comes after it (for the owner's own: itself).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Mark {
     step: u32,
     closes: u32,
@@ -156,51 +177,76 @@ struct Coming {
 }
 
 impl Races<'_> {
-    /// The cells of an operand in memory, if it has any: where they start as places, and whose they are.
-    fn place(&self, id: StepId, operand: Operand) -> Option<(usize, RankId)> {
+    /// The cells of an operand in memory, if it has any: where they start as places, whose they are, of which buffer.
+    #[inline]
+    fn place(&self, id: StepId, operand: Operand) -> Option<(usize, RankId, BufferId)> {
         let (rank, buffer, cell) = match operand {
             Operand::Channel(_) => return None,
             Operand::Local { buffer, cell } => (self.clocks.rank(id), buffer, cell),
             Operand::Peer { rank, buffer, cell } => (rank, buffer, cell),
         };
-        Some((self.places.of(rank, buffer, cell), rank))
+        Some((self.places.of(rank, buffer, cell), rank, buffer))
     }
 
-    fn memory(&self, place: usize) -> usize {
-        self.memory.get(place).map_or(place, |&memory| memory as usize)
-    }
-
+    /// No micro-step may touch a cell that another one writes; none may write a cell twice.
     fn within_step(&mut self, id: StepId) {
         let step = &self.plan.steps[id.index()];
         let (src, dst) = (self.plan.src(step), self.plan.dst(step));
+        let in_memory = |operand: &&Operand| !matches!(operand, Operand::Channel(_));
+        let stored = dst.iter().filter(in_memory).count();
         // One cell, written once: nothing can meet.
-        if step.width == 1 && dst.len() == 1 {
+        if stored == 0 || (step.width == 1 && stored == 1) {
             return;
         }
-        if self.step_writes.is_empty() {
-            self.step_writes = vec![(NOBODY, 0); self.places.total()];
-        }
+        let mut writes = std::mem::take(&mut self.step_writes);
+        writes.clear();
         for &operand in dst {
-            let Some((first, _)) = self.place(id, operand) else { continue };
-            for micro in 0..step.width {
-                let memory = self.memory(first + micro as usize);
-                let (last, other) = std::mem::replace(&mut self.step_writes[memory], (id.0, micro));
-                if last == id.0 {
-                    self.add_within(id, first + micro as usize, Access::Write, other, micro);
-                    break;
-                }
-            }
+            writes.extend(self.parts(id, operand, step.width));
         }
-        for &operand in src {
-            let Some((first, _)) = self.place(id, operand) else { continue };
-            for micro in 0..step.width {
-                let (last, other) = self.step_writes[self.memory(first + micro as usize)];
-                if last == id.0 && other != micro {
-                    self.add_within(id, first + micro as usize, Access::Read, micro, other);
-                    break;
-                }
-            }
+        writes.sort_unstable_by_key(|part| (part.start, part.micro));
+        let twice = writes.windows(2).find(|pair| pair[1].start < pair[0].start + pair[0].len);
+        if let Some([one, other]) = twice {
+            let (first, second) = (one.at(other.start), other.micro);
+            self.add_within(id, other.place, Access::Write, first.min(second), first.max(second));
+        } else if let Some((place, read, write)) = self.read_of_another(id, src, step.width, &writes) {
+            self.add_within(id, place, Access::Read, read, write);
         }
+        self.step_writes = writes;
+    }
+
+    /// A cell that one micro-step reads and another one writes. What is written lies apart, so a part that is read meets
+    /// what stands between two places of the list.
+    fn read_of_another(
+        &self,
+        id: StepId,
+        src: &[Operand],
+        width: u32,
+        writes: &[Part],
+    ) -> Option<(usize, u32, u32)> {
+        src.iter().flat_map(|&operand| self.parts(id, operand, width)).find_map(|read| {
+            let first = writes.partition_point(|write| write.start + write.len <= read.start);
+            let met = writes[first..].iter().take_while(|write| write.start < read.start + read.len);
+            met.map(|write| {
+                let meet = read.start.max(write.start);
+                (read.place + (meet - read.start), read.at(meet), write.at(meet))
+            })
+            .find(|&(_, read, write)| read != write)
+        })
+    }
+
+    /// The stretches of memory that an operand covers.
+    fn parts(&self, id: StepId, operand: Operand, width: u32) -> impl Iterator<Item = Part> {
+        let known = self.place(id, operand);
+        let ranges = known.map(|(place, rank, buffer)| {
+            let mut micro = 0;
+            self.memory.ranges(rank, buffer, place, width as usize).map(move |memory| {
+                let part =
+                    Part { start: memory.start, len: memory.len(), micro, place: place + micro as usize };
+                micro += part.len as u32;
+                part
+            })
+        });
+        ranges.into_iter().flatten()
     }
 
     fn add_within(&mut self, id: StepId, place: usize, first: Access, first_micro: u32, second_micro: u32) {
@@ -217,20 +263,27 @@ impl Races<'_> {
         let (src, dst) = (self.plan.src(step), self.plan.dst(step));
         for (access, operands) in [(Access::Read, src), (Access::Write, dst)] {
             for &operand in operands {
-                let Some((first, owner)) = self.place(id, operand) else { continue };
+                let Some((first, owner, buffer)) = self.place(id, operand) else { continue };
                 if !self.shared[owner.index()] {
                     continue;
                 }
                 if self.written.is_empty() {
-                    self.written = vec![Mark { step: NOBODY, closes: NOBODY }; self.places.total()];
+                    self.written = vec![NEVER; self.places.total()];
                     self.reads = vec![NOBODY; self.places.total()];
                 }
                 let coming = self.coming(id, owner);
-                for place in first..first + step.width as usize {
-                    match access {
-                        Access::Read => self.read(coming, place),
-                        Access::Write => self.write(coming, place),
+                let (mut place, width) = (first, step.width as usize);
+                let (mut done, mut known) = (0, NEVER);
+                while done < width {
+                    let (memory, len) = self.memory.of(owner, buffer, place);
+                    let len = len.min(width - done);
+                    for i in 0..len {
+                        match access {
+                            Access::Read => self.read(coming, memory + i, place + i, &mut known),
+                            Access::Write => self.write(coming, memory + i, place + i, &mut known),
+                        }
                     }
+                    (place, done) = (place + len, done + len);
                 }
             }
         }
@@ -242,9 +295,10 @@ impl Races<'_> {
         Coming { step, opens, mark: Mark { step: step.0, closes: closes.0 } }
     }
 
-    fn read(&mut self, coming: Coming, place: usize) {
-        let memory = self.memory(place);
-        self.compare(self.written[memory], Access::Write, coming, Access::Read, place);
+    /// `known` is the access that `coming` was last compared with: neighbouring cells mostly have the same.
+    #[inline]
+    fn read(&mut self, coming: Coming, memory: usize, place: usize, known: &mut Mark) {
+        self.compare(self.written[memory], Access::Write, coming, Access::Read, place, known);
         // A later read of the same block stands for the earlier one: whatever comes after it comes after both.
         let head = self.reads[memory];
         if let Some((mark, _)) = self.read.get_mut(head as usize)
@@ -257,19 +311,32 @@ impl Races<'_> {
         self.read.push((coming.mark, head));
     }
 
-    fn write(&mut self, coming: Coming, place: usize) {
-        let memory = self.memory(place);
-        self.compare(self.written[memory], Access::Write, coming, Access::Write, place);
+    #[inline]
+    fn write(&mut self, coming: Coming, memory: usize, place: usize, known: &mut Mark) {
+        self.compare(self.written[memory], Access::Write, coming, Access::Write, place, known);
         let mut next = std::mem::replace(&mut self.reads[memory], NOBODY);
         while let Some(&(mark, rest)) = self.read.get(next as usize) {
-            self.compare(mark, Access::Read, coming, Access::Write, place);
+            self.compare(mark, Access::Read, coming, Access::Write, place, known);
             next = rest;
         }
         self.written[memory] = coming.mark;
     }
 
-    fn compare(&mut self, earlier: Mark, first: Access, coming: Coming, second: Access, place: usize) {
-        if earlier.step == NOBODY || earlier.step == coming.step.0 || self.ordered(earlier, coming) {
+    #[inline]
+    fn compare(
+        &mut self,
+        earlier: Mark,
+        first: Access,
+        coming: Coming,
+        second: Access,
+        place: usize,
+        known: &mut Mark,
+    ) {
+        if earlier == NEVER || earlier == *known || earlier.step == coming.step.0 {
+            return;
+        }
+        if self.ordered(earlier, coming) {
+            *known = earlier;
             return;
         }
         let (plan, places) = (self.plan, self.places);

@@ -15,11 +15,12 @@
 //! a `Recv` cell change with it, as the caller has asked.
 
 use super::deadlock::Order;
-use super::execute::{Classes, End, Start, UNDEFINED, execute, message_count, value};
+use super::execute::{Classes, End, Start, UNDEFINED, World, execute, message_count, value};
 use super::links::Links;
 use super::places::{Cell, Places};
+use super::promised::{self, Met};
 use super::violation::{Report, Site, Violation};
-use super::{barrier, limits::Limits, promised};
+use super::{barrier, limits::Limits};
 use crate::ids::{BufferId, ChannelId, RankId, StepId};
 use crate::plan::{Form, Plan, Role};
 use crate::values::{ValueId, Values};
@@ -193,7 +194,8 @@ impl Symbolic {
         value(self.exit[form as usize].as_ref()?[place])
     }
 
-    /// The length class of a micro-step: the position in its block of the cells that it moves. None for tokens.
+    /// The length class of a micro-step that the step has: the position in its block of the cells that it moves. None
+    /// for tokens.
     pub fn class(&self, step: StepId, micro: u32) -> Option<u32> {
         self.classes.of(step, micro)
     }
@@ -229,24 +231,26 @@ pub(super) fn check(
     }
     let mut values = Values::default();
     let entry = entry_values(plan, &places, &mut values);
+    let start = Start { plan, links, order, places: &places, entry: &entry };
+    let End { worlds, differing, classes } = execute(&start, &mut values);
+    let mut met = Met::new(&values);
     let mut exit: [Option<Vec<u32>>; 2] = [None, None];
-    let mut sent_before = Vec::new();
-    let mut classes = Classes::default();
-    for form in Form::ALL.into_iter().filter(|&form| plan.header.forms.serves(form)) {
-        let start = Start { plan, links, order, places: &places, form, entry: &entry };
-        let End { held, sent, classes: found } = execute(&start, &mut values, &mut report);
-        classes = found;
+    for World { form, held, report: found, .. } in worlds {
+        report.append(found);
         if report.is_empty() {
-            promised::check(plan, &places, form, &values, &entry, &held, limits, &mut report);
+            promised::check(plan, &places, form, &values, &entry, &held, limits, &mut met, &mut report);
         }
-        if report.is_empty()
-            && let [Some(held_before), _] = &exit
-        {
-            forms_agree(plan, links, &places, (&sent_before, held_before), (&sent, &held), &mut report);
-        }
-        sent_before = sent;
         exit[form as usize] = Some(held);
     }
+    if report.is_empty()
+        && let [Some(apart), Some(together)] = &exit
+    {
+        if let Some([apart, together]) = &differing {
+            messages_agree(plan, links, apart, together, &mut report);
+        }
+        results_agree(plan, &places, apart, together, &mut report);
+    }
+    drop(differing);
     if plan.promise.synchronised && report.is_empty() {
         barrier::check(plan, links, order, limits, &mut report);
     }
@@ -254,29 +258,26 @@ pub(super) fn check(
     Ok(Symbolic { values, places, entry, exit, classes })
 }
 
-/// Compares two forms: all messages, all promised cells.
-fn forms_agree(
-    plan: &Plan,
-    links: &Links,
-    places: &Places,
-    (messages, results): (&[u32], &[u32]),
-    (other_messages, other_results): (&[u32], &[u32]),
-    report: &mut Report,
-) {
-    let differ = |number: usize| messages[number] != other_messages[number];
+/// Compares all messages of two forms.
+fn messages_agree(plan: &Plan, links: &Links, apart: &[u32], together: &[u32], report: &mut Report) {
     let mut first = 0;
     for channel in (0..plan.channels.len()).map(ChannelId::new) {
         let len = message_count(plan, links, channel) as usize;
-        if let Some(number) = (0..len).find(|&number| differ(first + number)) {
+        let differs = |&number: &usize| apart[first + number] != together[first + number];
+        if let Some(number) = (0..len).find(differs) {
             let fault = Fault::MessageDiffers { channel, number: number as u32 };
             report.add(|| (super::Fault::Symbolic(fault), Vec::new()));
         }
         first += len;
     }
+}
+
+/// Compares all promised cells of two forms.
+fn results_agree(plan: &Plan, places: &Places, apart: &[u32], together: &[u32], report: &mut Report) {
     for clause in &plan.promise.clauses {
         for cell in 0..plan.header.cells {
             let place = promised::place(places, clause.place, plan.header.cells, cell);
-            if results[place] != other_results[place] {
+            if apart[place] != together[place] {
                 let fault = || Fault::ResultDiffers { cell: places.cell(plan, place) };
                 report.add(|| (super::Fault::Symbolic(fault()), Vec::new()));
             }

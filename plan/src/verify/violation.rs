@@ -247,6 +247,13 @@ impl Report {
         }
     }
 
+    /// What another one has found, after what this one has.
+    pub(super) fn append(&mut self, other: Report) {
+        self.count += other.count;
+        let room = Report::SHOWN.saturating_sub(self.shown.len());
+        self.shown.extend(other.shown.into_iter().take(room));
+    }
+
     /// Whether nothing was found.
     pub(super) fn is_empty(&self) -> bool {
         self.count == 0

@@ -30,6 +30,12 @@ proptest! {
     }
 
     #[test]
+    fn least_slots_of_wide_steps_is_that_of_the_graph(plan in random::wide_plan()) {
+        let least = least_slots(&plan, &Limits::default()).ok().map(|slots| slots as usize);
+        prop_assert_eq!(least, least_by_the_book(&plan));
+    }
+
+    #[test]
     fn k_min_must_be_the_least(mut plan in random::plan(), stated in 1u32..6) {
         plan.header.k_min = stated;
         let codes: Vec<&str> = match verify(plan.clone(), &Limits::default()) {

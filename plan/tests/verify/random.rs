@@ -34,7 +34,12 @@ impl Choices<'_> {
 
 /// Plans for rules V0 to V2.
 pub(crate) fn plan() -> impl Strategy<Value = Plan> {
-    proptest::collection::vec(0u8.., 0..160).prop_map(|bytes| from_choices(&mut Choices::new(&bytes)))
+    proptest::collection::vec(0u8.., 0..160).prop_map(|bytes| from_choices(&mut Choices::new(&bytes), 3))
+}
+
+/// The same with wide steps, which blocks get through by turns, a few slots at a time.
+pub(crate) fn wide_plan() -> impl Strategy<Value = Plan> {
+    proptest::collection::vec(0u8.., 0..160).prop_map(|bytes| from_choices(&mut Choices::new(&bytes), 9))
 }
 
 /// What one block does with one message: the width, the ends.
@@ -46,14 +51,12 @@ struct Act {
     token: bool,
 }
 
-const MAX_WIDTH: usize = 3;
-
-fn from_choices(choices: &mut Choices) -> Plan {
+fn from_choices(choices: &mut Choices, most_wide: usize) -> Plan {
     let ranks = 2 + choices.below(3) as u32;
     let mut p = PlanBuilder::new("random", "custom", &[ranks]);
-    p.header().cells = MAX_WIDTH as u32;
+    p.header().cells = most_wide as u32;
     let input = p.buffer("input", Role::Send, 1);
-    let scratch = p.scratch(MAX_WIDTH as u32);
+    let scratch = p.scratch(most_wide as u32);
     let mut blocks = Vec::new();
     for rank in 0..ranks {
         for _ in 0..1 + choices.below(2) {
@@ -81,7 +84,7 @@ fn from_choices(choices: &mut Choices) -> Plan {
     }
     for _ in 0..choices.below(14) {
         let (channel, token, writer, readers) = &channels[choices.below(channels.len())];
-        let width = if *token { 1 } else { 1 + choices.below(MAX_WIDTH) as u32 };
+        let width = if *token { 1 } else { 1 + choices.below(most_wide) as u32 };
         let section = if *token { choices.below(3) } else { 1 };
         let act = |gets, puts| Act { gets, puts, width, token: *token };
         insert(&mut acts[*writer][section], act(vec![], vec![*channel]), choices);

@@ -195,7 +195,6 @@ fn classes_are_positions_also_by_way_of_scratch() {
         .collect();
     let expected = [vec![Some(1), Some(2)], vec![None], vec![Some(1), Some(2)], vec![None], vec![Some(2)]];
     assert_eq!(classes, expected);
-    assert_eq!(verified.symbolic().class(rcc_plan::ids::StepId(0), 2), None);
     assert_eq!(verified.symbolic().class(rcc_plan::ids::StepId(5), 0), None);
     assert_eq!(verified.symbolic().entry(output, RankId(0), 0), None);
     assert_eq!(verified.symbolic().entry(input, RankId(2), 0), None);
