@@ -2,6 +2,8 @@
 //!
 //! In: a plan's file. Out: the whole of it, or its head and the ranks that were asked for.
 
+use plan::ids::RankId;
+
 use crate::args;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -17,21 +19,6 @@ pub(crate) fn run(args: &args::Show, output: &mut Output) -> Result<(), Failure>
             ranks - 1
         )));
     }
-    let text = plan::display::show(plan.plan()).to_string();
-    if args.only.is_empty() {
-        return output.text(&text);
-    }
-    // What stands before the first rank is about the whole plan.
-    let mut shown = true;
-    for line in text.lines() {
-        if let Some(rank) =
-            line.strip_prefix("rank ").and_then(|rest| rest.split(' ').next()?.parse::<u32>().ok())
-        {
-            shown = args.only.contains(&rank);
-        }
-        if shown {
-            output.line(line)?;
-        }
-    }
-    Ok(())
+    let only: Vec<RankId> = args.only.iter().map(|&rank| RankId(rank)).collect();
+    output.text(&plan::display::show(plan.plan()).only(&only).to_string())
 }

@@ -83,3 +83,16 @@ fn ruin(plan: &mut Plan) {
     plan.blocks[0].body.end = u32::MAX;
     plan.header.shape.clear();
 }
+
+/// Loops, places that move, ranks that do as others do.
+#[test]
+fn programs_that_follow_rules_are_loops() {
+    for (name, plan) in [
+        ("ring_loops", common::plans::ring_allreduce(8)),
+        ("ring_plain_loops", common::plans::ring_plain(8)),
+        ("alltoall_loops", common::plans::alltoall(8)),
+        ("barrier_loops", common::plans::barrier(8)),
+    ] {
+        insta::assert_snapshot!(name, show(&plan).to_string());
+    }
+}

@@ -12,7 +12,7 @@ const LONGEST_BODY: usize = 16;
 /// Repeats that make a loop.
 const FEWEST: usize = 3;
 /// How many tries may fail for each entry, on average, before only bodies of `SHORT` are tried.
-const TRIES: usize = 4;
+const TRIES: usize = 1;
 const SHORT: usize = 2;
 
 /// A list in which loops are looked for.
@@ -63,8 +63,7 @@ pub(super) fn find(list: &impl Entries, room: &mut Room, mut piece: impl FnMut(P
             if !(at..at + body * (FEWEST - 1)).all(repeats) {
                 continue;
             }
-            let count =
-                if body == 1 || promising(list, room, at, body) { extend(list, room, at, body) } else { 1 };
+            let count = if promising(list, room, at, body) { extend(list, room, at, body) } else { 1 };
             if count >= FEWEST {
                 piece(Piece::Loop { first: at, body, count, fits: &room.fits });
                 at += body * count;
@@ -77,11 +76,18 @@ pub(super) fn find(list: &impl Entries, room: &mut Room, mut piece: impl FnMut(P
     }
 }
 
-/// Whether the first entry of a body follows a rule for as many repeats as make a loop.
+/// Whether the first entry of a body follows a rule for as many repeats as make a loop, and once more if that rule has a
+/// window that was guessed from the last of them.
 fn promising(list: &impl Entries, room: &mut Room, first: usize, body: usize) -> bool {
     room.fits.clear();
     list.begin(first, &mut room.fits);
-    (1..FEWEST).all(|repeat| follows(list, room, 0, first, first + repeat * body))
+    if !(1..FEWEST).all(|repeat| follows(list, room, 0, first, first + repeat * body)) {
+        return false;
+    }
+    let next = first + FEWEST * body;
+    let signatures = list.signatures();
+    let goes_on = next < signatures.len() && signatures[first] == signatures[next];
+    !room.fits.iter().any(Fit::doubtful) || goes_on && follows(list, room, 0, first, next)
 }
 
 /// Whether an entry follows the rules from `at` on; they are spoilt if not.

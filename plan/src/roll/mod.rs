@@ -9,6 +9,7 @@
 //! | `fit.rs` | whether numbers follow an affine rule, modulo a constant |
 //! | `loops.rs` | where a list repeats itself |
 //! | `block.rs` | a block's steps as loops |
+//! | `items.rs` | the same as trees, for one block |
 //! | `form.rs`, `programs.rs` | all blocks: forms, and columns of their numbers |
 //! | `series.rs` | columns of numbers, whatever their rules |
 //! | `tables.rs` | channels, promise and the other tables |
@@ -17,12 +18,15 @@
 mod block;
 mod fit;
 mod form;
+mod items;
 mod loops;
 mod programs;
 mod series;
 mod tables;
 pub(crate) mod wire;
 
+pub(crate) use self::items::rule;
+pub use self::items::{Affine, Item, Operand, Program, Step, Term, program};
 use self::wire::{Fault, Read, Reader, Writer};
 use crate::plan::{Plan, Section};
 
@@ -53,7 +57,7 @@ pub(crate) fn unpack(bytes: &[u8], plan: &mut Plan, most: u64) -> Read<()> {
 }
 
 /// Whether ranges follow each other without gaps, through all of each table.
-fn in_order(plan: &Plan) -> bool {
+pub(crate) fn in_order(plan: &Plan) -> bool {
     let mut next = 0;
     let mut follows = |start: u32, end: u32| {
         let right = start == next && start <= end;

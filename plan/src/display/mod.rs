@@ -1,56 +1,56 @@
 //! A plan as text, the `.coll` lines beside the steps.
 //!
 //! In: any plan, verified or not. Out: what `rcc show` prints: header, buffers, the promise in words, then rank by
-//! rank each block's steps. Same plan, same text. Nothing in it can move a cursor: names and source lines come from
-//! files, so what does not print is written as an escape. Ids that lead nowhere (in a plan that `verify` would refuse)
-//! are shown as `?`.
+//! rank each block's steps, as loops where they follow a rule. Same plan, same text. A rank that does what another one
+//! does, turned round the world, is not written out again (`alike`), unless it is asked for by [`Show::only`]. Nothing in
+//! the text can move a cursor: names and source lines come from files, so what does not print is written as an escape. Ids
+//! that lead nowhere (in a plan that `verify` would refuse) are shown as `?`; such a plan has no loops.
 //!
 //! Places read as in the language: `data[3]` is a chunk of a one-block buffer, `input[2][1]` a chunk of block 2,
 //! `data[0..4]` a run. Where an `inout` buffer appears on both sides, the side that holds the caller's values is
-//! `entry data[3]`.
+//! `entry data[3]`. `t` and `u` count the repeats of the loops around a step.
+
+mod alike;
+mod rules;
+mod steps;
 
 use std::fmt::{self, Write as _};
-use std::ops::Range;
 
 use crate::collective::BlockRef;
-use crate::ids::{BufferId, ChannelId, RankId, SpanId, StepId};
-use crate::plan::{Buffer, ChannelKind, Operand, Overlap, Plan, Presence, ProofStatus, Role, Section, Step};
+use crate::ids::{BufferId, RankId, SpanId};
+use crate::plan::{Buffer, ChannelKind, Overlap, Plan, Presence, ProofStatus, Role};
+use crate::schedule::Schedule;
 
 /// A plan that prints itself.
 #[derive(Debug, Clone, Copy)]
 pub struct Show<'a> {
     plan: &'a Plan,
+    only: &'a [RankId],
 }
 
 /// `plan` as text, through `Display`.
 pub fn show(plan: &Plan) -> Show<'_> {
-    Show { plan }
+    Show { plan, only: &[] }
+}
+
+impl<'a> Show<'a> {
+    /// Of the programs, those of some ranks only, each written out (none: all, those that are alike once).
+    pub fn only(self, ranks: &'a [RankId]) -> Show<'a> {
+        Show { only: ranks, ..self }
+    }
 }
 
 /// How many groups of clauses are written out.
 const MOST_CLAUSES: usize = 24;
 /// How many operands of a promised reduction are written out.
 const MOST_OPERANDS: usize = 8;
-/// The column of the `.coll` line is at most this many characters to the right of the step.
-const MOST_INDENT: usize = 88;
 
 impl fmt::Display for Show<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.header(f)?;
         self.buffers(f)?;
         self.promise(f)?;
-        let mut last = None;
-        for (b, block) in self.plan.blocks.iter().enumerate() {
-            if last != Some(block.rank) {
-                writeln!(f)?;
-                last = Some(block.rank);
-            }
-            writeln!(f, "rank {} block {}", block.rank.0, block.position)?;
-            for section in Section::ALL {
-                self.section(f, b, section)?;
-            }
-        }
-        Ok(())
+        self.programs(f)
     }
 }
 
@@ -75,6 +75,9 @@ impl Show<'_> {
             header.cells,
             plural(header.copies.into(), "copy", "copies")
         )?;
+        if header.schedule != Schedule::default() {
+            writeln!(f, "  schedule   {}", header.schedule)?;
+        }
         let micros: u64 = plan.steps.iter().map(|s| u64::from(s.width)).sum();
         let steps = plural(plan.steps.len() as u64, "step", "steps");
         let blocks = plural(plan.blocks.len() as u64, "block", "blocks");
@@ -204,101 +207,6 @@ impl Show<'_> {
             let _ = write!(text, " and {} more", list.len() - MOST_OPERANDS);
         }
         text
-    }
-
-    fn section(&self, f: &mut fmt::Formatter<'_>, block: usize, section: Section) -> fmt::Result {
-        let range = self.plan.blocks[block].section(section);
-        let end = range.end.min(self.plan.steps.len() as u32);
-        let steps: Vec<u32> = (range.start..end).collect();
-        if steps.is_empty() {
-            return Ok(());
-        }
-        match section {
-            Section::Prologue => writeln!(f, "  once, first")?,
-            Section::Body => writeln!(f, "  for each slice")?,
-            Section::Epilogue => writeln!(f, "  once, last")?,
-        }
-        let lines: Vec<(String, String)> =
-            steps.iter().map(|&s| self.step(&self.plan.steps[s as usize], block)).collect();
-        let width = lines.iter().map(|(text, _)| text.chars().count()).max().unwrap_or(0).min(MOST_INDENT);
-        let mut at = 0;
-        while at < lines.len() {
-            let alike = lines[at..].iter().take_while(|line| **line == lines[at]).count();
-            let first = steps[at] - range.start;
-            let number =
-                if alike == 1 { first.to_string() } else { format!("{first}..{}", first + alike as u32) };
-            let (text, line) = &lines[at];
-            let row = format!("  {number:>6}  {text:<width$}  {line}");
-            writeln!(f, "{}", row.trim_end())?;
-            at += alike;
-        }
-        Ok(())
-    }
-
-    /// A step, and the line that it comes from.
-    fn step(&self, step: &Step, block: usize) -> (String, String) {
-        let first = step.operands as usize;
-        let middle = first + step.sources as usize;
-        let side = |range: Range<usize>| self.plan.operands.get(range).unwrap_or(&[]);
-        let own = self.plan.blocks[block].rank;
-        let operands = |side: &[Operand], written, between: &str| -> String {
-            let texts: Vec<_> = side.iter().map(|&o| self.operand(o, step.width, own, written)).collect();
-            texts.join(between)
-        };
-        let src = operands(side(first..middle), false, " + ");
-        let dst = operands(side(middle..middle + step.destinations as usize), true, ", ");
-        let mut text = match (src.as_str(), dst.as_str()) {
-            ("", "") => "nothing".to_string(),
-            (_, "") => src,
-            ("", _) => dst,
-            _ => format!("{src} → {dst}"),
-        };
-        if step.post {
-            text.push_str("; avg divides here");
-        }
-        if step.round_each && step.sources > 2 {
-            text.push_str("; each rounded");
-        }
-        let waits = step.waits as usize..step.waits as usize + step.wait_count as usize;
-        for &wait in self.plan.waits.get(waits).unwrap_or(&[]) {
-            let _ = write!(text, "; after {}", self.step_name(wait));
-        }
-        (text, self.line(step.span))
-    }
-
-    /// A step of the same rank, as it is numbered in the text.
-    fn step_name(&self, step: StepId) -> String {
-        // Blocks lie in the order of their steps.
-        let at = self.plan.blocks.partition_point(|b| b.epilogue.end <= step.0);
-        let Some(block) = self.plan.blocks.get(at) else { return "?".to_string() };
-        let Some(section) = Section::ALL.into_iter().find(|&s| block.section(s).contains(&step.0)) else {
-            return "?".to_string();
-        };
-        let before = if section == Section::Prologue { "first " } else { "" };
-        format!("block {} step {before}{}", block.position, step.0 - block.section(section).start)
-    }
-
-    fn operand(&self, operand: Operand, width: u32, own: RankId, written: bool) -> String {
-        match operand {
-            Operand::Local { buffer, cell } => self.cells(buffer, cell, width),
-            Operand::Peer { rank, buffer, cell } => {
-                format!("{} at rank {}", self.cells(buffer, cell, width), rank.0)
-            }
-            Operand::Channel(id) => self.channel(id, own, written),
-        }
-    }
-
-    fn channel(&self, id: ChannelId, own: RankId, written: bool) -> String {
-        let Some(channel) = self.plan.channels.get(id.index()) else { return format!("ch{} ?", id.0) };
-        let token = if channel.kind == ChannelKind::Counter { "token " } else { "" };
-        let rank = |block: crate::ids::BlockId| self.plan.blocks.get(block.index()).map_or(own, |b| b.rank).0;
-        if !written {
-            return format!("recv {token}ch{} ← rank {}", id.0, rank(channel.writer));
-        }
-        let readers = channel.readers.start as usize..channel.readers.end as usize;
-        let readers = self.plan.readers.get(readers).unwrap_or(&[]);
-        let ranks: Vec<u32> = readers.iter().map(|&reader| rank(reader)).collect();
-        format!("send {token}ch{} → {}", id.0, self.ranks(&ranks))
     }
 
     fn line(&self, span: SpanId) -> String {
