@@ -376,7 +376,7 @@ impl Entries for Nodes<'_> {
         let steps = Steps { plan: self.plan, first: 0, signatures: &[] };
         let mut same = a.len() == b.len();
         // All but the starts: steps' forms, and loops' rules as one list.
-        let (mut rules_a, mut rules_b) = (Vec::new(), Vec::new());
+        let mut rules = Vec::new();
         for (a, b) in a.iter().zip(b) {
             same &= match (*a, *b) {
                 (Node::Step { step: a, .. }, Node::Step { step: b, .. }) => {
@@ -387,14 +387,17 @@ impl Entries for Nodes<'_> {
                 }
                 (a, b) => a == b,
             };
+            rules.clear();
             self.each_form(a, |terms| {
-                rules_a.extend(terms.iter().map(|t| (terms.len(), t.strides, t.modulus)))
+                rules.extend(terms.iter().map(|t| (terms.len(), t.strides, t.modulus)));
             });
+            let mut expected = rules.iter();
             self.each_form(b, |terms| {
-                rules_b.extend(terms.iter().map(|t| (terms.len(), t.strides, t.modulus)));
+                same &= terms.iter().all(|t| expected.next() == Some(&(terms.len(), t.strides, t.modulus)));
                 numbers.extend(terms.iter().map(|t| t.start));
             });
+            same &= expected.next().is_none();
         }
-        same && rules_a == rules_b
+        same
     }
 }
