@@ -57,9 +57,9 @@ const TWINS: u32 = u32::MAX - 2;
 
 /// Finds nodes that are no leaves: a hash table of ids with open addressing, never more than half full.
 ///
-/// The operands of neighbouring cells are mostly neighbours, and so are their places here: the place is the left
-/// operand plus a number that depends only on how far the right one is from it, and so is the step by which one goes on
-/// where a place is taken. A wide step walks through memory in order instead of missing the cache at every cell.
+/// The first place to look at is the greater operand itself, further ones are scattered. Sums grow by what was made last,
+/// and neighbouring cells have neighbouring operands: so millions of look-ups walk through memory in order instead of
+/// missing the cache each time. An operand that is the greater one of many sums costs each of them one look more.
 #[derive(Debug, Default)]
 struct Made {
     slots: Vec<u32>,
@@ -298,10 +298,10 @@ impl Made {
     #[inline]
     fn find(&self, nodes: &[Packed], node: Packed) -> Result<u32, usize> {
         let Some(mask) = self.slots.len().checked_sub(1) else { return Err(0) };
-        let mixed = mix(node.right.wrapping_sub(node.left));
-        let mut slot = (node.left as usize).wrapping_add((mixed >> 32) as usize);
+        let Packed { left, right } = node;
+        let mut slot = if right >= TWINS { left } else { left.max(right) } as usize;
         // Odd: it comes by every slot.
-        let step = mixed as usize | 1;
+        let step = mix(right.wrapping_sub(left)) as usize | 1;
         loop {
             let id = self.slots[slot & mask];
             if id == EMPTY {
@@ -332,7 +332,7 @@ impl Made {
 #[inline]
 fn mix(number: u32) -> u64 {
     let mixed = u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (mixed ^ (mixed >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93)
+    (mixed ^ (mixed >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93) >> 16
 }
 
 impl Walk {
