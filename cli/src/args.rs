@@ -57,7 +57,8 @@ impl Command {
             Command::Compile(args) => args.json,
             Command::Run(args) => args.call.json,
             Command::Bench(args) => args.call.json,
-            Command::Show(_) | Command::Explain(_) | Command::Fmt(_) => false,
+            Command::Explain(args) => args.json,
+            Command::Show(_) | Command::Fmt(_) => false,
         }
     }
 }
@@ -265,23 +266,40 @@ pub(crate) struct Bench {
 /// `rcc explain`
 #[derive(Debug, Args)]
 pub(crate) struct Explain {
-    /// An error code such as coll::promise; or a source file, a plan or a standard algorithm, whose cost is explained
+    /// An error code such as coll::promise; or source files, plans and standard algorithms (std::allreduce: all of them),
+    /// whose costs are explained side by side
     #[arg(value_name = "CODE|FILE", required_unless_present = "list")]
-    pub(crate) subject: Option<PathBuf>,
+    pub(crate) subjects: Vec<PathBuf>,
     /// List all error codes
-    #[arg(long, conflicts_with = "subject")]
+    #[arg(long, conflicts_with = "subjects")]
     pub(crate) list: bool,
     /// The world shape [default: 8; for two levels 2x4]
     #[arg(long, short = 'n', value_name = "SHAPE", value_parser = shape::parse_one)]
     pub(crate) ranks: Option<Shape>,
     #[command(flatten)]
     pub(crate) choice: Choice,
-    /// Bytes of the larger of send and receive buffer
-    #[arg(long, short = 'b', value_name = "SIZE", default_value = "64MiB", value_parser = size::parse)]
-    pub(crate) bytes: u64,
+    /// Bytes of the larger of send and receive buffer; several by comma or repetition
+    #[arg(long, short = 'b', value_name = "SIZE", default_value = "64MiB", value_parser = size::parse, value_delimiter = ',')]
+    pub(crate) bytes: Vec<u64>,
     /// The element type
     #[arg(long, short = 'd', value_name = "TYPE", default_value = "f32")]
     pub(crate) dtype: Dtype,
+    /// The machine: 2-cores, 8xh100, 8xh100-ideal, 2x8xh100, 128x8xh100, or a file in TOML [default: the smallest of GPUs
+    /// that has so many ranks]
+    #[arg(long, value_name = "NAME|FILE.toml")]
+    pub(crate) topology: Option<PathBuf>,
+    /// Slots per channel [default: the topology's, or as many as the plan needs]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) slots: Option<u32>,
+    /// Bytes per slot [default: chosen by the model]
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    pub(crate) slot_bytes: Option<u64>,
+    /// Also run every call on this machine, and compare
+    #[arg(long)]
+    pub(crate) measure: bool,
+    /// Print one JSON document
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// `rcc fmt`

@@ -12,7 +12,6 @@ mod call;
 mod check;
 mod compile;
 mod convention;
-mod cost;
 mod emit;
 mod explain;
 mod failure;

@@ -1,0 +1,142 @@
+//! `rcc explain`: an error code at length, or what plans cost.
+//!
+//! In: a code, or targets, sizes, a topology. Out: the code's page, or for each size all plans side by side: what the
+//! cost model predicts, what it chose, what the time is spent on, and how far that is from the least possible.
+//!
+//! - `subject`: from targets to plans, for each size. `report`: what is told of one plan at one size, as data, which is also
+//!   the JSON. `text`: the same for people. `measure`: the same calls on this machine.
+
+mod measure;
+mod report;
+mod subject;
+mod text;
+
+use std::path::Path;
+
+use compiler::cost::topology::{self, Topology};
+use compiler::diagnostics::explain as pages;
+
+use self::report::Report;
+use self::subject::Subjects;
+use crate::args;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::target;
+
+/// Runs the command.
+pub(crate) fn run(args: &args::Explain, output: &mut Output) -> Result<(), Failure> {
+    if args.list {
+        for code in pages::codes() {
+            output.line(code)?;
+        }
+        return Ok(());
+    }
+    let Some(first) = args.subjects.first() else { return Err(Failure::usage("nothing to explain")) };
+    match code(first)? {
+        None => costs(args, output),
+        Some(_) if args.json => Err(Failure::usage("--json is for costs: the page of a code is text")),
+        Some(page) if args.subjects.len() == 1 => output.text(&plain(page)),
+        Some(_) => Err(Failure::usage("one code at a time, and no files beside it")),
+    }
+}
+
+/// The page of a code; none if the argument names something else.
+fn code(subject: &Path) -> Result<Option<&'static str>, Failure> {
+    let text = subject.to_string_lossy();
+    if let Some(page) = pages::explain(&text).or_else(|| pages::explain(&format!("coll::{text}"))) {
+        return Ok(Some(page));
+    }
+    // A code is two words joined by `::`, a bare word that no file is called; everything else is a file.
+    let looks_like_code = text.starts_with("coll::") || text.starts_with("plan::");
+    let bare = text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == ':') && !subject.exists();
+    if looks_like_code || (bare && !(text == "std" || text.starts_with("std::"))) {
+        let near = pages::nearest(&text).map(|near| format!("did you mean `{near}`?"));
+        let help = near.unwrap_or_else(|| "`rcc explain --list` lists all codes".to_string());
+        return Err(Failure::usage_help(format!("there is no error code or file `{text}`"), help));
+    }
+    Ok(None)
+}
+
+/// Every plan at every size.
+fn costs(args: &args::Explain, output: &mut Output) -> Result<(), Failure> {
+    let named = args.topology.as_deref().map(machine).transpose()?;
+    if args.measure && named.as_ref().is_none_or(|machine| machine.levels.len() > 1) {
+        return Err(Failure::usage_help(
+            "--measure compares the model with this machine",
+            "name what describes it, as in --topology 2-cores",
+        ));
+    }
+    let mut subjects = Subjects::load(args, output)?;
+    let mut told: Vec<Report> = Vec::new();
+    for (i, &bytes) in args.bytes.iter().enumerate() {
+        let mut reports = Vec::new();
+        for subject in subjects.at(bytes, output)? {
+            let ranks = subject.plan.plan().header.ranks;
+            let machine = match &named {
+                Some(machine) => machine.clone(),
+                None => topology::smallest(ranks).ok_or_else(|| {
+                    Failure::usage_help(
+                        format!("no built-in topology has {ranks} ranks"),
+                        "describe one: docs/cost.md, `--topology FILE.toml`",
+                    )
+                })?,
+            };
+            let busy = output.busy("following the plan");
+            let report = report::report(&subject, &machine, bytes, args);
+            drop(busy);
+            let mut report = report?;
+            if args.measure {
+                let busy = output.busy("measuring");
+                let measured = measure::measure(&subject, &report, args);
+                drop(busy);
+                report.measured_us = Some(measured?);
+            }
+            reports.push(report);
+        }
+        reports.sort_by(|a, b| a.time_us.total_cmp(&b.time_us));
+        if !args.json {
+            if i > 0 {
+                output.line("")?;
+            }
+            text::size(&reports, output)?;
+            output.flush()?;
+        }
+        told.append(&mut reports);
+    }
+    if args.json { output.json(&told) } else { text::legend(&told, output) }
+}
+
+/// A topology by name or from a file.
+fn machine(given: &Path) -> Result<Topology, Failure> {
+    let name = given.to_string_lossy();
+    if let Some(known) = topology::builtin(&name) {
+        return Ok(known);
+    }
+    if given.extension().is_none_or(|ending| ending != "toml") {
+        let near = target::nearest(&name, &topology::BUILTIN).map(|near| format!("did you mean `{near}`?"));
+        let known = topology::BUILTIN.join(", ");
+        let help = near.unwrap_or_else(|| format!("there are {known}, or a file that ends in .toml"));
+        return Err(Failure::usage_help(format!("there is no topology `{name}`"), help));
+    }
+    let bytes = target::read(given)?;
+    let text = String::from_utf8(bytes)
+        .map_err(|_| Failure::usage(format!("{} is not text in UTF-8", given.display())))?;
+    topology::parse(&text).map_err(|error| Failure::usage(format!("{}: {error}", given.display())))
+}
+
+/// A page without the fences of its programs, which are indented instead.
+fn plain(page: &str) -> String {
+    let mut inside = false;
+    let mut text = String::with_capacity(page.len());
+    for line in page.lines() {
+        if line.starts_with("```") {
+            inside = !inside;
+            continue;
+        }
+        let indent = if inside && !line.is_empty() { "    " } else { "" };
+        text += indent;
+        text += line.strip_prefix("# ").unwrap_or(line);
+        text.push('\n');
+    }
+    text
+}

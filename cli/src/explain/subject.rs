@@ -1,0 +1,187 @@
+//! From targets to plans, for each size: a schedule's `when` may choose another plan for another size.
+//!
+//! In: the targets of the command. Out: for a size, the plans of all algorithms that run on the world shape. Sources are
+//! read and checked once; a plan is compiled anew only where the schedule says something else for the size.
+
+use std::rc::Rc;
+
+use compiler::check::checked::AlgorithmId;
+use compiler::choice::Choice;
+use compiler::elaborate::Request;
+use compiler::limits::Limits;
+use compiler::options::Options;
+use compiler::pipeline::{self, Failure as PipelineFailure, Loaded};
+use plan::verify::VerifiedPlan;
+
+use crate::args;
+use crate::convention::Convention;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::shape;
+use crate::target::{self, Chosen, Target};
+use crate::worlds;
+
+/// A plan to be explained.
+#[derive(Clone)]
+pub(super) struct Subject {
+    pub(super) plan: Rc<VerifiedPlan>,
+    /// What the schedule came to; none for a plan from a file.
+    pub(super) choice: Option<Choice>,
+}
+
+/// Everything that was named.
+pub(super) struct Subjects {
+    limits: Limits,
+    entries: Vec<Entry>,
+}
+
+enum Entry {
+    Plan(Subject),
+    Source { loaded: Rc<Loaded>, request: Request, last: Option<Subject>, several: bool },
+}
+
+impl Subjects {
+    /// Reads and checks all targets.
+    pub(super) fn load(args: &args::Explain, output: &mut Output) -> Result<Subjects, Failure> {
+        let limits = args.choice.within.limits()?;
+        let mut entries = Vec::new();
+        for argument in &args.subjects {
+            let target = Target::new(argument);
+            if let Target::Plan(path) = &target {
+                if args.ranks.is_some() {
+                    return Err(Failure::usage("a plan is for one world shape; --ranks is for source files"));
+                }
+                args.choice.refuse_for_plan()?;
+                let plan = Rc::new(target::read_plan(path, &limits, output)?);
+                entries.push(Entry::Plan(Subject { plan, choice: None }));
+                continue;
+            }
+            let Chosen { loaded, algorithms } = target.load(args.choice.algorithm.as_deref(), &limits)?;
+            target::report(&loaded, output)?;
+            if algorithms.is_empty() {
+                return Err(Failure::usage(format!("{} has no algorithm", target.name())));
+            }
+            let known: Vec<_> = algorithms.iter().map(|&id| loaded.program.algorithm(id)).collect();
+            worlds::known_params(&known, &args.choice.params)?;
+            let several = algorithms.len() > 1 || args.subjects.len() > 1;
+            let loaded = Rc::new(loaded);
+            for id in algorithms {
+                match request(&loaded, id, args) {
+                    Ok(request) => {
+                        entries.push(Entry::Source {
+                            loaded: Rc::clone(&loaded),
+                            request,
+                            last: None,
+                            several,
+                        });
+                    }
+                    Err(failure) if several => skipped(&failure.to_string(), output),
+                    Err(failure) => return Err(failure),
+                }
+            }
+        }
+        Ok(Subjects { limits, entries })
+    }
+
+    /// The plans for a call of `bytes`; at least one.
+    pub(super) fn at(&mut self, bytes: u64, output: &mut Output) -> Result<Vec<Subject>, Failure> {
+        let mut found = Vec::new();
+        let mut excluded = Vec::new();
+        for (i, entry) in self.entries.iter_mut().enumerate() {
+            match entry {
+                Entry::Plan(subject) => found.push(subject.clone()),
+                Entry::Source { loaded, request, last, several } => {
+                    let name = loaded.program.algorithm(request.algorithm).name.clone();
+                    match compiled(loaded, request, last, bytes, &self.limits, output)? {
+                        Ok(subject) => found.push(subject),
+                        Err(why) if *several => {
+                            skipped(&format!("{name}: {why}"), output);
+                            excluded.push(i);
+                        }
+                        Err(why) => return Err(Failure::usage(format!("{name}: {why}"))),
+                    }
+                }
+            }
+        }
+        // What this shape excludes is said once.
+        let mut at = 0;
+        self.entries.retain(|_| {
+            at += 1;
+            !excluded.contains(&(at - 1))
+        });
+        if found.is_empty() {
+            return Err(Failure::usage("none of the algorithms runs on this world shape"));
+        }
+        Ok(found)
+    }
+}
+
+/// What an algorithm is asked for.
+fn request(loaded: &Loaded, id: AlgorithmId, args: &args::Explain) -> Result<Request, Failure> {
+    let algorithm = loaded.program.algorithm(id);
+    let default = match algorithm.levels {
+        1 => vec![8],
+        2 => vec![2, 4],
+        levels => vec![2; levels],
+    };
+    let asked = args.ranks.as_deref().unwrap_or(&default);
+    let shape = worlds::one_shape(algorithm, asked)?;
+    let given = worlds::given(algorithm, &args.choice.params)?;
+    worlds::one_root(&loaded.program, id, &shape, &given)
+}
+
+/// The plan for a size, or why the shape is excluded.
+fn compiled(
+    loaded: &Loaded,
+    request: &Request,
+    last: &mut Option<Subject>,
+    bytes: u64,
+    limits: &Limits,
+    output: &mut Output,
+) -> Result<Result<Subject, String>, Failure> {
+    let choice = pipeline::choose(loaded, request, Some(bytes));
+    if let Some(known) = last
+        && known.choice.as_ref().is_some_and(|known| known.when == choice.when)
+    {
+        return Ok(Ok(Subject { choice: Some(choice), ..known.clone() }));
+    }
+    let busy = output.busy("compiling");
+    let options = Options { bytes: Some(bytes), ..Options::default() };
+    let compiled = pipeline::compile(loaded, request, &options, limits, &mut |_| {});
+    drop(busy);
+    match compiled {
+        Ok(compiled) => {
+            let subject = Subject { plan: Rc::new(compiled.plan), choice: Some(choice) };
+            *last = Some(subject.clone());
+            Ok(Ok(subject))
+        }
+        Err(PipelineFailure::Excluded { why, .. }) => Ok(Err(why)),
+        Err(failure) => Err(crate::compile::explain(failure, loaded, output)),
+    }
+}
+
+impl Subject {
+    /// What sizes mean.
+    pub(super) fn convention(&self) -> Convention {
+        Convention::of(self.plan.plan())
+    }
+
+    /// The algorithm, its parameters if it has any, and the shape.
+    pub(super) fn name(&self) -> String {
+        let header = &self.plan.plan().header;
+        let params: Vec<_> = header.params.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+        match params.is_empty() {
+            true => header.algorithm.clone(),
+            false => format!("{} ({})", header.algorithm, params.join(", ")),
+        }
+    }
+
+    /// The world.
+    pub(super) fn shape(&self) -> String {
+        shape::show(&self.plan.plan().header.shape)
+    }
+}
+
+fn skipped(why: &str, output: &mut Output) {
+    output.note(&format!("skipped: {}", why.trim_start_matches("error: ")));
+}

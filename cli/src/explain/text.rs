@@ -1,0 +1,350 @@
+//! Costs for people: for each size a table of all plans, then each on its own.
+//!
+//! In: reports. Out: lines; the same reports, the same lines. Times have four digits, ratios three.
+
+use super::measure::agreement;
+use super::report::{Leg, Report};
+use crate::failure::Failure;
+use crate::output::{Output, Paint};
+use crate::size;
+
+/// Lines of the critical path that are shown of each plan, where there are several.
+const FEW: usize = 4;
+
+/// All plans at one size.
+pub(super) fn size(reports: &[Report], output: &mut Output) -> Result<(), Failure> {
+    let Some(first) = reports.first() else { return Ok(()) };
+    heading(first, output)?;
+    table(reports, output)?;
+    for report in reports {
+        output.line("")?;
+        alone(report, reports.len() == 1, output)?;
+    }
+    let pairs: Vec<(f64, f64)> =
+        reports.iter().filter_map(|report| Some((report.time_us, report.measured_us?))).collect();
+    if let Some(best) = pairs.iter().map(|pair| pair.1).reduce(f64::min) {
+        output.line("")?;
+        let spearman = agreement(&pairs).map_or("-".to_string(), |value| format!("{value:.3}"));
+        output.line(&format!(
+            "order predicted and order measured: Spearman {spearman}; what is predicted best takes {:.2}x the best measured",
+            pairs[0].1 / best
+        ))?;
+    }
+    Ok(())
+}
+
+/// What the words mean; once, at the end.
+pub(super) fn legend(reports: &[Report], output: &mut Output) -> Result<(), Failure> {
+    output.line("")?;
+    output.text(
+        "Times are the cost model's (docs/cost.md): what a launch takes is not in them. \"At least\" follows from the promise\n\
+         alone: no algorithm for it can do with less. A round is one in which every rank sends at most one message and receives at\n\
+         most one; an algorithm that sends to many at once can take fewer hops than rounds.\n",
+    )?;
+    if reports.iter().any(|report| !report.exact) {
+        output.line(
+            "~ before a time: the mean of many slices stands for the rest, since none came back alike.",
+        )?;
+    }
+    Ok(())
+}
+
+fn heading(report: &Report, output: &mut Output) -> Result<(), Failure> {
+    let what = format!(
+        "{} of {} on {} ranks of {}",
+        report.collective,
+        bytes(report.bytes),
+        report.shape,
+        report.topology
+    );
+    output.line(&format!("{} ({})", output.paint(&what, Paint::Bold), report.about))?;
+    output.line(&format!(
+        "  {} x {} per block; at least {} by bandwidth, {} by latency",
+        report.count,
+        report.dtype,
+        time(report.bandwidth_bound_us),
+        time(report.latency_bound_us)
+    ))?;
+    output.line("")
+}
+
+fn table(reports: &[Report], output: &mut Output) -> Result<(), Failure> {
+    let names = reports.iter().map(|report| report.algorithm.chars().count()).max().unwrap_or(0).max(9);
+    let measured = reports.iter().any(|report| report.measured_us.is_some());
+    let with = |text: &str| if measured { format!(" {text:>10}") } else { String::new() };
+    let titles = [
+        format!(
+            "  {:<names$} {:>10}{} {:>7} {:>7} {:>9} {:>8} {:>6} {:>5} {:>10}  {}",
+            "",
+            "time",
+            with("measured"),
+            "algbw",
+            "busbw",
+            "bandwidth",
+            "latency",
+            "rounds",
+            "steps",
+            "busiest",
+            "how"
+        ),
+        format!(
+            "  {:<names$} {:>10}{} {:>7} {:>7} {:>9} {:>8} {:>6} {:>5} {:>10}",
+            "",
+            "",
+            with(""),
+            "(GB/s)",
+            "(GB/s)",
+            "(ratio)",
+            "(ratio)",
+            "",
+            "",
+            "link"
+        ),
+    ];
+    for title in titles {
+        output.line(&output.paint(title.trim_end(), Paint::Dim))?;
+    }
+    for report in reports {
+        let link = report.counts.busiest_link.as_ref().map_or("-".to_string(), |link| bytes(link.bytes));
+        let line = format!(
+            "  {:<names$} {:>10}{} {:>7.2} {:>7.2} {:>9} {:>8} {:>6} {:>5} {:>10}  {}",
+            report.algorithm,
+            predicted(report),
+            with(&report.measured_us.map_or(String::new(), time)),
+            report.algbw_gbps,
+            report.busbw_gbps,
+            ratio(report.bandwidth_ratio),
+            ratio(report.latency_ratio),
+            report.counts.rounds,
+            report.counts.steps[1],
+            link,
+            how(report)
+        );
+        output.line(line.trim_end())?;
+    }
+    Ok(())
+}
+
+/// Copies, slices and protocol in a few words.
+fn how(report: &Report) -> String {
+    let chosen = &report.chosen;
+    let copies = if chosen.copies == 1 { "1 copy".to_string() } else { format!("{} copies", chosen.copies) };
+    let slices = if chosen.slices == 1 { "1 slice".to_string() } else { format!("{} slices", chosen.slices) };
+    format!("{copies}, {slices} of {}, {}", size::show(chosen.slice_bytes.into()), chosen.protocol)
+}
+
+/// One plan: what was chosen, what was counted, and where the time goes.
+fn alone(report: &Report, whole: bool, output: &mut Output) -> Result<(), Failure> {
+    let name = output.paint(&report.algorithm, Paint::Bold);
+    output.line(&format!(
+        "{name}: {} on {} ranks, {}",
+        report.collective,
+        report.shape,
+        predicted(report)
+    ))?;
+    if whole {
+        least(report, output)?;
+    }
+    let range = |[low, high]: [u64; 2]| match low == high {
+        true => low.to_string(),
+        false => format!("{low} to {high}"),
+    };
+    let (counts, plan, chosen) = (&report.counts, &report.plan, &report.chosen);
+    let mut rows: Vec<(&str, String)> = Vec::new();
+    let copies = if chosen.copies > 1 { format!(", times {} copies", chosen.copies) } else { String::new() };
+    rows.push((
+        "steps per rank",
+        format!("{} in {}{copies}", range(counts.steps), plural(plan.blocks.into(), "block", "blocks")),
+    ));
+    rows.push((
+        "channels",
+        format!(
+            "{} out of a rank, {} (at least {})",
+            plan.channels,
+            plural(chosen.slots.into(), "slot", "slots"),
+            plan.k_min
+        ),
+    ));
+    if whole {
+        rows.push(("longest chain of steps", counts.chain.to_string()));
+        rows.push((
+            "messages",
+            format!(
+                "{} in all, {} sent by each rank, over {} links",
+                counts.messages,
+                range(counts.sends),
+                counts.links
+            ),
+        ));
+        if counts.tokens > 0 {
+            rows.push(("tokens (no data)", counts.tokens.to_string()));
+        }
+        if let Some(link) = &counts.busiest_link {
+            let amount = bytes(link.bytes);
+            rows.push((
+                "busiest link",
+                format!("{} -> {}: {amount} in {} messages", link.from, link.to, link.messages),
+            ));
+        }
+        if plan.scratch_cells > 0 {
+            let scratch = format!("{} cells, each 1/{} of a block", plan.scratch_cells, plan.cells);
+            rows.push(("scratch, most of a rank", scratch));
+        }
+    }
+    rows.push(("proved", plan.proof.to_string()));
+    if let Some(schedule) = &plan.schedule {
+        rows.push(("schedule", schedule.clone()));
+        let others = plan.whens.iter().filter(|when| when.verdict != "holds");
+        rows.extend(others.map(|when| ("", format!("{} {}", when.text, when.verdict))));
+    }
+    rows.push(("chosen", why(report)));
+    for (what, found) in rows {
+        output.line(format!("  {what:<24}  {found}").trim_end())?;
+    }
+    path(report, whole, output)
+}
+
+/// The plan beside the least possible.
+fn least(report: &Report, output: &mut Output) -> Result<(), Failure> {
+    let titles = format!("  {:<26}{:>16}{:>16}{:>9}", "", "this plan", "at least", "ratio");
+    output.line(&output.paint(&titles, Paint::Dim))?;
+    let counts = &report.counts;
+    let least_rounds = u64::from(counts.rounds_least);
+    let mut row = |what: &str, found: String, least: String, ratio: f64| {
+        let ratio = if ratio.is_finite() { format!("{ratio:.2}x") } else { String::new() };
+        output.line(format!("  {what:<26}{found:>16}{least:>16}{ratio:>9}").trim_end())
+    };
+    let of = |a: u64, b: u64| a as f64 / b as f64;
+    row("rounds", counts.rounds.to_string(), least_rounds.to_string(), of(counts.rounds, least_rounds))?;
+    for (what, found, least) in [
+        ("bytes sent, busiest rank", counts.bytes_sent, counts.bytes_sent_least),
+        ("bytes received, busiest", counts.bytes_received, counts.bytes_received_least),
+        ("bytes sent, all ranks", counts.bytes_total, counts.bytes_total_least),
+    ] {
+        row(what, bytes(found), bytes(least), of(found, least))?;
+    }
+    for (what, bound, ratio) in [
+        ("time, by bandwidth", report.bandwidth_bound_us, report.bandwidth_ratio),
+        ("time, by latency", report.latency_bound_us, report.latency_ratio),
+    ] {
+        row(what, predicted(report), time(bound), ratio.unwrap_or(f64::NAN))?;
+    }
+    output.line("")
+}
+
+/// What was chosen, and what the next best would have taken.
+fn why(report: &Report) -> String {
+    let chosen = &report.chosen;
+    let names = [("copies", "copies"), ("slice_bytes", "slices"), ("protocol", "protocol")];
+    let given: Vec<&str> =
+        names.iter().filter(|name| chosen.given.contains(&name.0)).map(|name| name.1).collect();
+    let how = how(report);
+    if given.len() == names.len() || chosen.tried.len() < 2 {
+        return format!("{how}; nothing else to try");
+    }
+    let same = |tried: &&super::report::Tried| {
+        tried.copies == chosen.copies
+            && tried.slice_bytes == chosen.slice_bytes
+            && tried.protocol == chosen.protocol
+    };
+    let others = chosen.tried.iter().filter(|tried| !same(tried));
+    let worst = chosen.tried.iter().map(|tried| tried.time_us).fold(0.0, f64::max);
+    let next = others.min_by(|a, b| a.time_us.total_cmp(&b.time_us));
+    let next = next.map_or(String::new(), |next| {
+        format!(
+            "; next {} for {} x {}, {}",
+            time(next.time_us),
+            next.copies,
+            size::show(next.slice_bytes.into()),
+            next.protocol
+        )
+    });
+    let fixed = match given.is_empty() {
+        true => String::new(),
+        false => format!("; not free: {}", given.join(", ")),
+    };
+    format!("{how}: best of {} tried{next}, worst {}{fixed}", chosen.tried.len(), time(worst))
+}
+
+/// The critical path, longest lines only where there are several plans.
+fn path(report: &Report, whole: bool, output: &mut Output) -> Result<(), Failure> {
+    let path = &report.path;
+    let parts = [
+        (path.moving_us, "moving data"),
+        (path.latency_us, "latency"),
+        (path.queueing_us, "waiting for ports"),
+        (path.cores_us, "waiting for cores"),
+    ];
+    let parts: Vec<String> =
+        parts.iter().filter(|part| part.0 > 0.0).map(|(us, what)| format!("{} {what}", time(*us))).collect();
+    let hops = plural(path.hops, "hop", "hops");
+    output.line(&format!("  {:<24}  {hops}: {}", "critical path", parts.join(", ")))?;
+    let mut shown: Vec<&Leg> = path.lines.iter().collect();
+    if !whole && shown.len() > FEW {
+        let mut longest: Vec<f64> = shown.iter().map(|leg| leg.us).collect();
+        longest.sort_by(|a, b| b.total_cmp(a));
+        let least = longest[FEW - 1];
+        shown.retain(|leg| leg.us >= least);
+        shown.truncate(FEW);
+    }
+    let left_out = path.lines.len() - shown.len();
+    for leg in shown {
+        let file = leg.file.strip_prefix("std/").unwrap_or(&leg.file).escape_debug().to_string();
+        let place = format!("{file}:{} x{}", leg.line, leg.events);
+        output.line(&format!(
+            "    {place:<32} {:>10}, {:<10} {}",
+            time(leg.us),
+            bytes(leg.bytes),
+            leg.text.escape_debug()
+        ))?;
+    }
+    if left_out > 0 {
+        output.line(&format!("    and {left_out} shorter"))?;
+    }
+    Ok(())
+}
+
+fn plural(number: u64, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
+}
+
+fn ratio(ratio: Option<f64>) -> String {
+    match ratio {
+        None => "-".to_string(),
+        Some(ratio) if ratio < 100.0 => format!("{ratio:.2}x"),
+        Some(ratio) => format!("{ratio:.0}x"),
+    }
+}
+
+fn predicted(report: &Report) -> String {
+    let mark = if report.exact { "" } else { "~" };
+    format!("{mark}{}", time(report.time_us))
+}
+
+/// Four digits and a unit.
+fn time(us: f64) -> String {
+    let (value, unit) = match us {
+        us if us < 1000.0 => (us, "us"),
+        us if us < 1e6 => (us / 1e3, "ms"),
+        _ => (us / 1e6, "s"),
+    };
+    match value {
+        v if v < 10.0 => format!("{v:.2} {unit}"),
+        v if v < 100.0 => format!("{v:.1} {unit}"),
+        v => format!("{v:.0} {unit}"),
+    }
+}
+
+/// Exact if it is round, else to three digits.
+fn bytes(bytes: u64) -> String {
+    let shown = size::show(bytes);
+    if shown.len() <= 8 {
+        return shown;
+    }
+    let (unit, shift) = match bytes {
+        0..0x10_0000 => ("KiB", 10),
+        0x10_0000..0x4000_0000 => ("MiB", 20),
+        _ => ("GiB", 30),
+    };
+    format!("{:.2} {unit}", bytes as f64 / f64::from(1u32 << shift))
+}
