@@ -72,6 +72,9 @@ pub(crate) struct Choice {
     /// A parameter of the algorithm; repeat for more
     #[arg(long = "param", value_name = "NAME=VALUE", value_parser = param, action = ArgAction::Append)]
     pub(crate) params: Vec<(String, String)>,
+    /// A file of schedules; they replace those beside the algorithms
+    #[arg(long, value_name = "FILE")]
+    pub(crate) schedule: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) within: Within,
 }
@@ -87,13 +90,14 @@ pub(crate) struct Within {
 impl Choice {
     /// Refuses what has no meaning for a plan: it is one algorithm, with its parameters.
     pub(crate) fn refuse_for_plan(&self) -> Result<(), Failure> {
-        let option = match (&self.algorithm, &self.params[..]) {
-            (Some(_), _) => "--algorithm",
-            (None, [_, ..]) => "--param",
-            (None, []) => return Ok(()),
+        let option = match (&self.algorithm, &self.params[..], &self.schedule) {
+            (Some(_), _, _) => "--algorithm",
+            (None, [_, ..], _) => "--param",
+            (None, [], Some(_)) => "--schedule",
+            (None, [], None) => return Ok(()),
         };
         Err(Failure::usage_help(
-            format!("{option} is for source files: a plan is one algorithm, with its parameters"),
+            format!("{option} is for source files: a plan is one algorithm, with its parameters and its schedule"),
             "compile it anew with other ones",
         ))
     }
@@ -130,6 +134,9 @@ pub(crate) struct Compile {
     pub(crate) ranks: Shape,
     #[command(flatten)]
     pub(crate) choice: Choice,
+    /// The size of the calls it is for: bytes of the larger of send and receive buffer, by which its schedule chooses
+    #[arg(long, short = 'b', value_name = "SIZE", value_parser = size::parse)]
+    pub(crate) bytes: Option<u64>,
     /// Write the result to a file, whole or not at all
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
@@ -208,7 +215,7 @@ pub(crate) struct Call {
     /// Slots per channel [default: as many as the plan needs, at least 4]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) slots: Option<u32>,
-    /// Bytes per slot [default: chosen by the runtime]
+    /// Bytes per slot [default: what the schedule says, else chosen by the runtime]
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     pub(crate) slot_bytes: Option<u64>,
     /// Only with send and receive memory apart
@@ -217,6 +224,9 @@ pub(crate) struct Call {
     /// Only with send and receive memory shared, as the collective allows
     #[arg(long)]
     pub(crate) in_place: bool,
+    /// Let a schedule narrow elements in transit (`wire`): results are no longer those of the type
+    #[arg(long)]
+    pub(crate) allow_wire: bool,
     /// Write the inputs anew before each measured call (outside of the time): data as fresh as an application's
     #[arg(long)]
     pub(crate) refill: bool,

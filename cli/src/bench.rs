@@ -8,13 +8,14 @@ use crate::args;
 use crate::call::{Row, Runnable, Source, stop_signals};
 use crate::failure::Failure;
 use crate::output::{Output, Paint};
+use crate::said;
 use crate::shape;
 
 /// Runs the command.
 pub(crate) fn run(args: &args::Bench, output: &mut Output) -> Result<(), Failure> {
     let sizes = sizes(args)?;
     let call = &args.call;
-    let mut source = call.source(&args.targets, true, output)?;
+    let mut source = call.source(&args.targets, true, sizes.first().copied(), output)?;
     let stop = stop_signals()?;
     let mut rows: Vec<Row> = Vec::new();
     if !call.json {
@@ -55,15 +56,21 @@ fn measure_all(
                 }
             }
         }
-        Source::Named(plans) => {
-            for runnable in plans.iter() {
-                if !call.json {
-                    heading(runnable, output)?;
-                }
+        Source::Named(subjects) => {
+            for subject in subjects.iter_mut() {
+                let convention = subject.last().convention;
                 // A barrier moves nothing, whatever the size.
-                let sizes = if runnable.convention.grain(call.dtype) == 0 { &sizes[..1] } else { sizes };
+                let sizes = if convention.grain(call.dtype) == 0 { &sizes[..1] } else { sizes };
+                let mut shown = None;
                 for &bytes in sizes {
-                    measure(args, runnable, bytes, false, stop, rows, output)?;
+                    // By whole elements of every block; a schedule may choose another plan for them.
+                    let whole = convention.bytes(convention.count(bytes, call.dtype), call.dtype);
+                    let runnable = subject.at(whole.unwrap_or(bytes), output)?;
+                    if !call.json && shown.as_ref() != Some(&runnable.choice.when) {
+                        shown = Some(runnable.choice.when);
+                        heading(&runnable, output)?;
+                    }
+                    measure(args, &runnable, bytes, false, stop, rows, output)?;
                 }
             }
         }
@@ -165,8 +172,9 @@ fn heading(runnable: &Runnable, output: &mut Output) -> Result<(), Failure> {
     let header = &plan.header;
     let params: String = header.params.iter().map(|(name, value)| format!(", {name} = {value}")).collect();
     let hash = plan.content_hash().to_string();
+    let schedule = said::schedule(&runnable.choice, plan).map(|line| format!("; {line}")).unwrap_or_default();
     let text = format!(
-        "# {} ({}) on {} ranks{params}, plan {}",
+        "# {} ({}) on {} ranks{params}, plan {}{schedule}",
         header.algorithm,
         header.collective,
         shape::show(&header.shape),

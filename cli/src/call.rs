@@ -9,7 +9,10 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use compiler::check::checked::AlgorithmId;
+use compiler::choice::Choice;
+use compiler::elaborate::Request;
 use compiler::limits::Limits;
+use compiler::options::Options as Compilation;
 use compiler::pipeline::{self, Failure as PipelineFailure, Loaded};
 use plan::verify::VerifiedPlan;
 use runtime::error::Kind;
@@ -34,6 +37,8 @@ pub(crate) struct Runnable {
     pub(crate) plan: VerifiedPlan,
     /// The meaning of sizes.
     pub(crate) convention: Convention,
+    /// What its schedule came to; nothing for a plan from a file.
+    pub(crate) choice: Choice,
 }
 
 /// One form of one call, measured and checked: a row for programs.
@@ -46,6 +51,8 @@ pub(crate) struct Row {
     pub(crate) count: u64,
     pub(crate) dtype: &'static str,
     pub(crate) op: &'static str,
+    /// Which part of the schedule held.
+    pub(crate) schedule: Option<String>,
     pub(crate) in_place: bool,
     pub(crate) time_us: f64,
     pub(crate) algbw_gbps: f64,
@@ -55,20 +62,34 @@ pub(crate) struct Row {
 
 /// Where plans come from: targets, or the table of `select` for a collective.
 pub(crate) enum Source {
-    /// The algorithms that were named, each with its plan.
-    Named(Vec<Rc<Runnable>>),
+    /// What was named.
+    Named(Vec<Subject>),
     /// What is selected for each size; plans are made as they are needed.
     Selected(Box<Selected>),
 }
 
-/// Plans of the algorithms selected so far.
+/// Something that was named: a plan for each size, compiled anew where its schedule says something else.
+pub(crate) struct Subject {
+    /// Where it comes from; none: a file, for all sizes.
+    program: Option<Program>,
+    last: Rc<Runnable>,
+}
+
+/// An algorithm to compile.
+struct Program {
+    loaded: Rc<Loaded>,
+    request: Request,
+    limits: Limits,
+}
+
+/// The algorithms selected so far.
 pub(crate) struct Selected {
     collective: String,
     shape: Shape,
     params: Vec<(String, String)>,
     limits: Limits,
-    loaded: Loaded,
-    plans: BTreeMap<String, Rc<Runnable>>,
+    loaded: Rc<Loaded>,
+    subjects: BTreeMap<String, Subject>,
 }
 
 impl args::Call {
@@ -102,49 +123,64 @@ impl args::Call {
         }
     }
 
-    /// Plans of what was named; algorithms that cannot run on this shape are left out if `several` may be meant.
+    /// What was named, with plans for a first size; algorithms that cannot run on this shape are left out if `several`
+    /// may be meant.
     pub(crate) fn source(
         &self,
         targets: &[PathBuf],
         several: bool,
+        bytes: Option<u64>,
         output: &mut Output,
     ) -> Result<Source, Failure> {
         self.device()?;
         let limits = self.choice.within.limits()?;
         let shape = self.shape()?;
         if let Some(collective) = &self.collective {
-            let loaded = pipeline::load(&[], &limits);
+            select::select(collective, shape::ranks(&shape), 0)?;
+            let standard = Target::standard(collective);
+            let Chosen { loaded, .. } = standard.load(&self.choice, &limits)?;
+            target::report(&loaded, output)?;
             let selected = Selected {
                 collective: collective.clone(),
                 shape,
                 params: self.choice.params.clone(),
                 limits,
-                loaded,
-                plans: BTreeMap::new(),
+                loaded: Rc::new(loaded),
+                subjects: BTreeMap::new(),
             };
             return Ok(Source::Selected(Box::new(selected)));
         }
-        let mut plans = Vec::new();
+        let mut subjects = Vec::new();
         for argument in targets {
             let target = Target::new(argument);
             if let Target::Plan(path) = &target {
                 self.choice.refuse_for_plan()?;
                 let plan = target::read_plan(path, &limits, output)?;
                 self.fits(&plan, &shape)?;
-                plans.push(Rc::new(Runnable::new(plan)));
+                subjects.push(Subject::of_plan(plan));
             } else if several {
-                let Chosen { loaded, algorithms } = target.load(self.choice.algorithm.as_deref(), &limits)?;
+                let Chosen { loaded, algorithms } = target.load(&self.choice, &limits)?;
                 target::report(&loaded, output)?;
                 let chosen: Vec<_> = algorithms.iter().map(|&id| loaded.program.algorithm(id)).collect();
                 worlds::known_params(&chosen, &self.choice.params)?;
-                plans.extend(all(&loaded, &algorithms, &shape, &self.choice.params, &limits, output)?);
+                let loaded = Rc::new(loaded);
+                subjects.extend(all(
+                    &loaded,
+                    &algorithms,
+                    &shape,
+                    &self.choice.params,
+                    bytes,
+                    &limits,
+                    output,
+                )?);
             } else {
-                let (loaded, id) = target.load_one(self.choice.algorithm.as_deref(), &limits, output)?;
+                let (loaded, id) = target.load_one(&self.choice, &limits, output)?;
                 worlds::known_params(&[loaded.program.algorithm(id)], &self.choice.params)?;
-                plans.push(Rc::new(one(&loaded, id, &shape, &self.choice.params, &limits, output)?));
+                let loaded = Rc::new(loaded);
+                subjects.push(one(&loaded, id, &shape, &self.choice.params, bytes, &limits, output)?);
             }
         }
-        Ok(Source::Named(plans))
+        Ok(Source::Named(subjects))
     }
 
     /// Refuses a plan for another world than was asked for; if none was, any will do.
@@ -192,6 +228,16 @@ impl args::Call {
                 header.algorithm, self.op
             )));
         }
+        if let Some(wire) = header.schedule.wire.filter(|_| !self.allow_wire) {
+            return Err(Failure::usage_help(
+                format!(
+                    "the schedule of {} narrows elements to {} in transit",
+                    header.algorithm,
+                    wire.name()
+                ),
+                "results are no longer those of the type: allow it with --allow-wire",
+            ));
+        }
         let too_large =
             || Failure::usage(format!("{count} elements per block are more than can be addressed"));
         let bytes = runnable.convention.bytes(count, self.dtype).ok_or_else(too_large)?;
@@ -223,6 +269,7 @@ impl args::Call {
             count,
             dtype: self.dtype.name(),
             op: self.op.name(),
+            schedule: runnable.choice.said().map(str::to_string),
             in_place,
             time_us: seconds * 1e6,
             algbw_gbps,
@@ -237,7 +284,7 @@ impl Source {
     /// The plans for a call of `bytes`.
     pub(crate) fn plans(&mut self, bytes: u64, output: &mut Output) -> Result<Vec<Rc<Runnable>>, Failure> {
         match self {
-            Source::Named(plans) => Ok(plans.clone()),
+            Source::Named(subjects) => subjects.iter_mut().map(|subject| subject.at(bytes, output)).collect(),
             Source::Selected(selected) => Ok(vec![selected.plan(bytes, output)?]),
         }
     }
@@ -246,60 +293,92 @@ impl Source {
 impl Selected {
     fn plan(&mut self, bytes: u64, output: &mut Output) -> Result<Rc<Runnable>, Failure> {
         let name = select::select(&self.collective, shape::ranks(&self.shape), bytes)?;
-        if let Some(known) = self.plans.get(&name) {
-            return Ok(Rc::clone(known));
+        if !self.subjects.contains_key(&name) {
+            let id = self.loaded.program.find(&name);
+            let id = id.ok_or_else(|| Failure::Machine(format!("{name} is not in the standard library")))?;
+            worlds::known_params(&[self.loaded.program.algorithm(id)], &self.params)?;
+            let made = one(&self.loaded, id, &self.shape, &self.params, Some(bytes), &self.limits, output)?;
+            self.subjects.insert(name.clone(), made);
         }
-        let id = self.loaded.program.find(&name);
-        let id = id.ok_or_else(|| Failure::Machine(format!("{name} is not in the standard library")))?;
-        worlds::known_params(&[self.loaded.program.algorithm(id)], &self.params)?;
-        let made = Rc::new(one(&self.loaded, id, &self.shape, &self.params, &self.limits, output)?);
-        self.plans.insert(name, Rc::clone(&made));
-        Ok(made)
+        let subject = self.subjects.get_mut(&name);
+        subject.ok_or_else(|| Failure::Machine(format!("{name} is not there")))?.at(bytes, output)
     }
 }
 
-impl Runnable {
-    fn new(plan: VerifiedPlan) -> Runnable {
+impl Subject {
+    fn of_plan(plan: VerifiedPlan) -> Subject {
         let convention = Convention::of(plan.plan());
-        Runnable { plan, convention }
+        Subject { program: None, last: Rc::new(Runnable { plan, convention, choice: Choice::default() }) }
+    }
+
+    /// The plan that was needed last.
+    pub(crate) fn last(&self) -> &Runnable {
+        &self.last
+    }
+
+    /// The plan for a call of at most `bytes`. What counts is what it really moves: whole elements of every block.
+    pub(crate) fn at(&mut self, bytes: u64, output: &mut Output) -> Result<Rc<Runnable>, Failure> {
+        if let Some(program) = &self.program {
+            let choice = pipeline::choose(&program.loaded, &program.request, Some(bytes));
+            if choice.when != self.last.choice.when {
+                let made = program.compile(Some(bytes), output);
+                let explained = |failure| crate::compile::explain(failure, &program.loaded, output);
+                self.last = Rc::new(made.map_err(explained)?);
+            }
+        }
+        Ok(Rc::clone(&self.last))
+    }
+}
+
+impl Program {
+    fn compile(&self, bytes: Option<u64>, output: &mut Output) -> Result<Runnable, PipelineFailure> {
+        let choice = pipeline::choose(&self.loaded, &self.request, bytes);
+        let options = Compilation { bytes, ..Compilation::default() };
+        let busy = output.busy("compiling");
+        let compiled = pipeline::compile(&self.loaded, &self.request, &options, &self.limits, &mut |_| {});
+        drop(busy);
+        let plan = compiled?.plan;
+        let convention = Convention::of(plan.plan());
+        Ok(Runnable { plan, convention, choice })
+    }
+
+    fn subject(self, bytes: Option<u64>, output: &mut Output) -> Result<Subject, PipelineFailure> {
+        let last = Rc::new(self.compile(bytes, output)?);
+        Ok(Subject { program: Some(self), last })
     }
 }
 
 /// Compiles one algorithm, or fails.
 fn one(
-    loaded: &Loaded,
+    loaded: &Rc<Loaded>,
     id: AlgorithmId,
     asked: &[u32],
     params: &[(String, String)],
+    bytes: Option<u64>,
     limits: &Limits,
     output: &mut Output,
-) -> Result<Runnable, Failure> {
+) -> Result<Subject, Failure> {
     let algorithm = loaded.program.algorithm(id);
     let shape = worlds::one_shape(algorithm, asked)?;
     let request = worlds::one_root(&loaded.program, id, &shape, &worlds::given(algorithm, params)?)?;
-    let busy = output.busy("compiling");
-    let compiled =
-        pipeline::compile(loaded, &request, &compiler::options::Options::default(), limits, &mut |_| {});
-    drop(busy);
-    match compiled {
-        Ok(compiled) => Ok(Runnable::new(compiled.plan)),
-        Err(failure) => Err(crate::compile::explain(failure, loaded, output)),
-    }
+    let program = Program { loaded: Rc::clone(loaded), request, limits: *limits };
+    program.subject(bytes, output).map_err(|failure| crate::compile::explain(failure, loaded, output))
 }
 
 /// Compiles several; those that do not run on this shape are left out, and said to be.
 fn all(
-    loaded: &Loaded,
+    loaded: &Rc<Loaded>,
     ids: &[AlgorithmId],
     asked: &[u32],
     params: &[(String, String)],
+    bytes: Option<u64>,
     limits: &Limits,
     output: &mut Output,
-) -> Result<Vec<Rc<Runnable>>, Failure> {
+) -> Result<Vec<Subject>, Failure> {
     if let [id] = ids {
-        return Ok(vec![Rc::new(one(loaded, *id, asked, params, limits, output)?)]);
+        return Ok(vec![one(loaded, *id, asked, params, bytes, limits, output)?]);
     }
-    let mut plans = Vec::new();
+    let mut subjects = Vec::new();
     for &id in ids {
         let algorithm = loaded.program.algorithm(id);
         let shape = match worlds::one_shape(algorithm, asked) {
@@ -310,19 +389,19 @@ fn all(
             }
         };
         let request = worlds::one_root(&loaded.program, id, &shape, &worlds::given(algorithm, params)?)?;
-        match pipeline::compile(loaded, &request, &compiler::options::Options::default(), limits, &mut |_| {})
-        {
-            Ok(compiled) => plans.push(Rc::new(Runnable::new(compiled.plan))),
+        let program = Program { loaded: Rc::clone(loaded), request, limits: *limits };
+        match program.subject(bytes, output) {
+            Ok(subject) => subjects.push(subject),
             Err(PipelineFailure::Excluded { why, .. }) => {
                 output.note(&format!("skipped: {}: {why}", algorithm.name));
             }
             Err(failure) => return Err(crate::compile::explain(failure, loaded, output)),
         }
     }
-    if plans.is_empty() {
+    if subjects.is_empty() {
         return Err(Failure::usage(format!("none of the algorithms runs on {} ranks", shape::show(asked))));
     }
-    Ok(plans)
+    Ok(subjects)
 }
 
 /// From now on, a signal that asks this process to end stops the run at hand.

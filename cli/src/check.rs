@@ -89,7 +89,7 @@ pub(crate) fn run(args: &args::Check, output: &mut Output) -> Result<(), Failure
     let asked: Vec<Shape> = args.ranks.iter().flat_map(|shapes| shapes.0.iter().cloned()).collect();
     let mut files: Vec<Chosen> = Vec::new();
     for target in &args.targets {
-        files.push(Target::new(target).load(args.choice.algorithm.as_deref(), &limits)?);
+        files.push(Target::new(target).load(&args.choice, &limits)?);
     }
     let sound = |file: &&Chosen| file.loaded.diagnostics.is_empty();
     let of = |file: &Chosen, id: AlgorithmId| file.loaded.program.algorithm(id).clone();

@@ -2,6 +2,8 @@
 //!
 //! In: a target, a shape. Out: the plan as a file, a stage as text, times, or a line that says what was made.
 
+use compiler::choice::{Choice, Verdict};
+use compiler::options::Options;
 use compiler::pipeline::{self, Compiled, Failure as PipelineFailure, Loaded};
 use serde::Serialize;
 
@@ -10,6 +12,7 @@ use crate::atomic;
 use crate::emit;
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::said;
 use crate::shape;
 use crate::stages::Stages;
 use crate::target::Target;
@@ -47,7 +50,7 @@ pub(crate) fn run(args: &args::Compile, output: &mut Output) -> Result<(), Failu
     let mut stages = Stages::new();
     stages.begin("load");
     let target = Target::new(&args.target);
-    let (loaded, id) = target.load_one(args.choice.algorithm.as_deref(), &limits, output)?;
+    let (loaded, id) = target.load_one(&args.choice, &limits, output)?;
     stages.end();
     let algorithm = loaded.program.algorithm(id);
     worlds::known_params(&[algorithm], &args.choice.params)?;
@@ -62,10 +65,10 @@ pub(crate) fn run(args: &args::Compile, output: &mut Output) -> Result<(), Failu
         }
     }
     let busy = output.busy("compiling");
+    let options = Options { bytes: args.bytes, ..Options::default() };
+    let choice = pipeline::choose(&loaded, &request, args.bytes);
     let compiled =
-        pipeline::compile(&loaded, &request, &compiler::options::Options::default(), &limits, &mut |stage| {
-            stages.begin(stage.name())
-        });
+        pipeline::compile(&loaded, &request, &options, &limits, &mut |stage| stages.begin(stage.name()));
     stages.end();
     drop(busy);
     let compiled = compiled.map_err(|failure| explain(failure, &loaded, output))?;
@@ -91,9 +94,17 @@ pub(crate) fn run(args: &args::Compile, output: &mut Output) -> Result<(), Failu
         stages.end();
     }
     if args.json {
-        output.json(&Summary::new(&compiled, &stages))?;
+        output.json(&Summary::new(&compiled, &choice, &stages))?;
     } else if args.emit.is_none() && (!as_dot || args.output.is_some()) {
         output.line(&summary(&compiled))?;
+        if let Some(line) = said::schedule(&choice, compiled.plan.plan()) {
+            output.line(&line)?;
+        }
+        if choice.tried.iter().any(|tried| tried.verdict == Verdict::NoSize) {
+            output.note(
+                "note: no size is given, so that no `when` of the schedule holds; give one with --bytes",
+            );
+        }
         if let Some(path) = &args.output {
             output.line(&format!("written to {}", path.display()))?;
         }
@@ -142,6 +153,9 @@ struct Summary {
     moves: usize,
     steps: usize,
     blocks: usize,
+    copies: u32,
+    /// Which part of the schedule holds.
+    schedule: Option<String>,
     stages: Vec<StageTime>,
     total_ms: f64,
     peak_rss_mb: f64,
@@ -154,7 +168,7 @@ struct StageTime {
 }
 
 impl Summary {
-    fn new(compiled: &Compiled, stages: &Stages) -> Summary {
+    fn new(compiled: &Compiled, choice: &Choice, stages: &Stages) -> Summary {
         let plan = compiled.plan.plan();
         let ms = |time: std::time::Duration| time.as_secs_f64() * 1e3;
         Summary {
@@ -163,6 +177,8 @@ impl Summary {
             moves: compiled.proved.trace.moves.len(),
             steps: plan.steps.len(),
             blocks: plan.blocks.len(),
+            copies: plan.header.copies,
+            schedule: choice.said().map(str::to_string),
             stages: stages.done().iter().map(|s| StageTime { name: s.name, ms: ms(s.time) }).collect(),
             total_ms: ms(stages.total()),
             peak_rss_mb: stages.peak() as f64 / f64::from(1 << 20),

@@ -60,8 +60,9 @@ pub(crate) fn trace(trace: &Trace, sources: &Sources) -> String {
         let span = trace.origins[mv.origin.0 as usize].span;
         let (line, _) = sources.line_column(span);
         let step = if mv.step == 0 { String::new() } else { format!("  step {}", mv.step) };
+        let channel = if mv.lane == 0 { String::new() } else { format!("  channel {}", mv.lane) };
         let name = &sources.file(span.file).name;
-        let _ = writeln!(text, "{i:>6}  {}{step}  // {name}:{line}", show_move(trace, mv));
+        let _ = writeln!(text, "{i:>6}  {}{step}{channel}  // {name}:{line}", show_move(trace, mv));
     }
     text
 }

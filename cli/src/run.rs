@@ -8,6 +8,7 @@ use crate::args;
 use crate::call::{Row, Runnable, Source, stop_signals};
 use crate::failure::Failure;
 use crate::output::{Output, Paint};
+use crate::said;
 use crate::shape;
 use crate::size;
 
@@ -15,11 +16,14 @@ use crate::size;
 pub(crate) fn run(args: &args::Run, output: &mut Output) -> Result<(), Failure> {
     let call = &args.call;
     let targets: Vec<_> = args.target.iter().cloned().collect();
-    let mut source = call.source(&targets, false, output)?;
+    let bytes = args.count.is_none().then_some(args.bytes);
+    let mut source = call.source(&targets, false, bytes, output)?;
+    // How many bytes a number of elements is, only a plan can tell; all of one collective agree.
     let mut plans = source.plans(args.bytes, output)?;
-    if let (Some(count), Source::Selected(_), [any, ..]) = (args.count, &source, &plans[..]) {
-        // All algorithms of a collective agree on what a size is; only now is it known which size was asked for.
-        let bytes = any.convention.bytes(count, call.dtype).unwrap_or(u64::MAX);
+    if let [any, ..] = &plans[..] {
+        let (convention, dtype) = (any.convention, call.dtype);
+        let count = args.count.unwrap_or_else(|| convention.count(args.bytes, dtype));
+        let bytes = convention.bytes(count, dtype).unwrap_or(u64::MAX);
         plans = source.plans(bytes, output)?;
     }
     let mut rows = Vec::new();
@@ -116,6 +120,9 @@ fn head(
         plan.blocks.len(),
         proof(header.proof)
     ))?;
+    if let Some(line) = said::schedule(&runnable.choice, plan) {
+        output.line(&format!("  {}", line.replacen("schedule: ", "by     ", 1)))?;
+    }
     output.line(&format!(
         "  slots  {} of {} per channel (the plan needs {})",
         report.geometry.slots,

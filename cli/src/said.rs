@@ -1,12 +1,30 @@
-//! What is said to programs: diagnostics and failures as JSON.
+//! What is said to programs (diagnostics and failures as JSON), and of schedules to people.
 //!
-//! In: a diagnostic, or how a command failed. Out: plain data to serialise; docs/cli.md has the fields.
+//! In: a diagnostic, or how a command failed; what a schedule came to. Out: plain data to serialise (docs/cli.md has the
+//! fields); a line.
 
+use compiler::choice::Choice;
 use compiler::diagnostics::Diagnostic;
 use compiler::source::Sources;
+use plan::plan::Plan;
 use serde::Serialize;
 
 use crate::failure::Failure;
+
+/// Which part of a schedule a plan follows, and what that asks for: none without a schedule.
+pub(crate) fn schedule(choice: &Choice, plan: &Plan) -> Option<String> {
+    let said = choice.said()?;
+    let header = &plan.header;
+    let mut clauses = Vec::new();
+    if let Some(copies) = choice.copies {
+        clauses.push(format!("channels {copies}"));
+    }
+    if header.schedule != plan::schedule::Schedule::default() {
+        clauses.push(header.schedule.to_string());
+    }
+    let clauses = if clauses.is_empty() { "nothing is asked for".to_string() } else { clauses.join("; ") };
+    Some(format!("schedule: {said}: {clauses}"))
+}
 
 /// A diagnostic.
 #[derive(Debug, Serialize, PartialEq)]

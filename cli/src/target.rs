@@ -14,6 +14,7 @@ use plan::file::LoadLimits;
 use plan::plan::Plan;
 use plan::verify::VerifiedPlan;
 
+use crate::args::Choice;
 use crate::failure::Failure;
 use crate::output::Output;
 
@@ -55,6 +56,12 @@ impl Target {
         }
     }
 
+    /// The standard algorithms of a collective, named with `std::` or without.
+    pub(crate) fn standard(collective: &str) -> Target {
+        let short = collective.strip_prefix("std::").unwrap_or(collective);
+        Target::Standard(format!("std::{short}"))
+    }
+
     /// The target as the user named it.
     pub(crate) fn name(&self) -> String {
         match self {
@@ -63,26 +70,53 @@ impl Target {
         }
     }
 
-    /// Reads, parses and checks; diagnostics are left in [`Chosen::loaded`]. The algorithms are all of the file, or
-    /// those that the name and `--algorithm` leave.
-    pub(crate) fn load(&self, algorithm: Option<&str>, limits: &Limits) -> Result<Chosen, Failure> {
+    /// Reads, parses and checks; diagnostics are left in [`Chosen::loaded`]. The algorithms are all of the file (of one
+    /// with schedules only, those that they are for), or those that the name and `--algorithm` leave. Schedules that
+    /// `--schedule` names must be for one of them.
+    pub(crate) fn load(&self, asked: &Choice, limits: &Limits) -> Result<Chosen, Failure> {
+        let schedules = match &asked.schedule {
+            None => None,
+            Some(path) if path.as_os_str() == "-" && *self == Target::Source("-".into()) => {
+                return Err(Failure::usage("standard input cannot be both the program and its schedule"));
+            }
+            Some(path) => Some((name_of(path), read(path)?)),
+        };
+        let chosen = self.choose(asked.algorithm.as_deref(), schedules.as_ref(), limits)?;
+        if let (Some(path), true) = (&asked.schedule, chosen.loaded.diagnostics.is_empty()) {
+            scheduled(&chosen, path)?;
+        }
+        Ok(chosen)
+    }
+
+    fn choose(
+        &self,
+        algorithm: Option<&str>,
+        schedules: Option<&(String, Vec<u8>)>,
+        limits: &Limits,
+    ) -> Result<Chosen, Failure> {
         match self {
             Target::Plan(path) => Err(Failure::usage_help(
                 format!("{} is a plan, not a source file", path.display()),
                 "`rcc show`, `rcc run`, `rcc bench` and `rcc explain` take plans",
             )),
             Target::Standard(name) => {
-                let loaded = pipeline::load(&[], limits);
+                let loaded = pipeline::load_scheduled(&[], schedules, limits);
                 let algorithms = standard(&loaded, name)?;
                 choose(loaded, algorithms, algorithm, name)
             }
             Target::Source(path) => {
                 let bytes = read(path)?;
-                let name =
-                    if path.as_os_str() == "-" { STDIN.to_string() } else { path.display().to_string() };
-                let loaded = pipeline::load(&[(name.clone(), bytes)], limits);
+                let name = name_of(path);
+                let loaded = pipeline::load_scheduled(&[(name.clone(), bytes)], schedules, limits);
                 let here = |id: &AlgorithmId| loaded.files.contains(&loaded.program.algorithm(*id).file);
-                let algorithms = loaded.program.algorithms().filter(here).collect();
+                let mut algorithms: Vec<AlgorithmId> = loaded.program.algorithms().filter(here).collect();
+                if algorithms.is_empty() || algorithm.is_some() {
+                    let spoken_of = |id: &AlgorithmId| {
+                        let schedule = loaded.program.algorithm(*id).schedule.as_ref();
+                        !here(id) && schedule.is_some_and(|schedule| loaded.files.contains(&schedule.file))
+                    };
+                    algorithms.extend(loaded.program.algorithms().filter(spoken_of));
+                }
                 if !loaded.diagnostics.is_empty() {
                     // What is missing may be missing because of an error.
                     return Ok(Chosen { loaded, algorithms });
@@ -95,11 +129,11 @@ impl Target {
     /// The one algorithm that was meant.
     pub(crate) fn load_one(
         &self,
-        algorithm: Option<&str>,
+        asked: &Choice,
         limits: &Limits,
         output: &mut Output,
     ) -> Result<(Loaded, AlgorithmId), Failure> {
-        let Chosen { loaded, algorithms } = self.load(algorithm, limits)?;
+        let Chosen { loaded, algorithms } = self.load(asked, limits)?;
         report(&loaded, output)?;
         match algorithms[..] {
             [one] => Ok((loaded, one)),
@@ -114,6 +148,38 @@ impl Target {
             }
         }
     }
+}
+
+/// What a file is called in messages.
+fn name_of(path: &Path) -> String {
+    if path.as_os_str() == "-" { STDIN.to_string() } else { path.display().to_string() }
+}
+
+/// Refuses a file of schedules that has none for what is at hand.
+fn scheduled(chosen: &Chosen, path: &Path) -> Result<(), Failure> {
+    let program = &chosen.loaded.program;
+    let from_it = |id: AlgorithmId| {
+        let schedule = program.algorithm(id).schedule.as_ref();
+        schedule.is_some_and(|schedule| Some(schedule.file) == chosen.loaded.schedules)
+    };
+    if chosen.algorithms.iter().any(|&id| from_it(id)) {
+        return Ok(());
+    }
+    let others: Vec<&str> = program
+        .algorithms()
+        .filter(|&id| from_it(id))
+        .map(|id| program.algorithm(id).name.as_str())
+        .collect();
+    let wanted = chosen.algorithms.first().map_or("NAME", |&id| program.algorithm(id).name.as_str());
+    let what = match chosen.algorithms.len() {
+        1 => format!("for `{wanted}`"),
+        _ => "for any of these algorithms".to_string(),
+    };
+    let help = match others.is_empty() {
+        true => format!("write `schedule for {wanted} {{ channels 4 }}`"),
+        false => format!("it has one for {}", others.join(", ")),
+    };
+    Err(Failure::usage_help(format!("{} has no schedule {what}", name_of(path)), help))
 }
 
 /// Prints what `load` found wrong, and fails if that is anything.
@@ -147,10 +213,12 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
 /// Reads a plan and proves it anew; what a plan says of itself is not believed.
 pub(crate) fn read_plan(path: &Path, limits: &Limits, output: &mut Output) -> Result<VerifiedPlan, Failure> {
     let bytes = read(path)?;
-    let plan = Plan::from_bytes(&bytes, &LoadLimits { bytes: MOST_BYTES, ..LoadLimits::default() }).map_err(|error| {
-        output.note(&format!("error: cannot read the plan {}: {error}", path.display()));
-        Failure::Wrong
-    })?;
+    let plan = Plan::from_bytes(&bytes, &LoadLimits { bytes: MOST_BYTES, ..LoadLimits::default() }).map_err(
+        |error| {
+            output.note(&format!("error: cannot read the plan {}: {error}", path.display()));
+            Failure::Wrong
+        },
+    )?;
     plan::verify::verify(plan, &limits.of_plan()).map_err(|violations| {
         output.note(&format!("error: the plan {} is refused", path.display()));
         for violation in &violations {

@@ -102,7 +102,18 @@ fn timings_and_json() {
     fields.sort_unstable();
     assert_eq!(
         fields,
-        ["algorithm", "blocks", "moves", "peak_rss_mb", "ranks", "stages", "steps", "total_ms"]
+        [
+            "algorithm",
+            "blocks",
+            "copies",
+            "moves",
+            "peak_rss_mb",
+            "ranks",
+            "schedule",
+            "stages",
+            "steps",
+            "total_ms"
+        ]
     );
     assert_eq!((document["moves"].as_u64(), document["ranks"].as_u64()), (Some(2 * 8 * 7), Some(8)));
     let stages = document["stages"].as_array().unwrap();

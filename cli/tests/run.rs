@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use common::{RING, command, file, finish, folder, rcc};
 use serde_json::Value;
 
-const FIELDS: [&str; 12] = [
+const FIELDS: [&str; 13] = [
     "algbw_gbps",
     "algorithm",
     "busbw_gbps",
@@ -25,6 +25,7 @@ const FIELDS: [&str; 12] = [
     "in_place",
     "op",
     "ranks",
+    "schedule",
     "time_us",
     "wrong",
 ];

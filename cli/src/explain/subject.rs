@@ -56,7 +56,7 @@ impl Subjects {
                 entries.push(Entry::Plan(Subject { plan, choice: None }));
                 continue;
             }
-            let Chosen { loaded, algorithms } = target.load(args.choice.algorithm.as_deref(), &limits)?;
+            let Chosen { loaded, algorithms } = target.load(&args.choice, &limits)?;
             target::report(&loaded, output)?;
             if algorithms.is_empty() {
                 return Err(Failure::usage(format!("{} has no algorithm", target.name())));

@@ -262,7 +262,7 @@ pub(crate) struct Certain {
 
 impl Certain {
     /// Both.
-    pub fn plus(self, other: Certain) -> Certain {
+    pub(crate) fn plus(self, other: Certain) -> Certain {
         Certain { single: self.single + other.single, all: self.all + other.all }
     }
 }

@@ -315,8 +315,10 @@ pub enum ErrorKind {
         clause: &'static str,
         /// The number.
         value: String,
-        /// The largest one that may stand there.
-        most: String,
+        /// The least or the largest one that may stand there.
+        limit: String,
+        /// It is too small.
+        small: bool,
     },
     /// A transport that is both preferred and avoided.
     TransportClash {

@@ -18,6 +18,8 @@ use super::error::{ErrorKind, ScheduleWord};
 pub const MOST_CHANNELS: u32 = 256;
 /// The most threads of a block: what one block of a GPU may have.
 pub const MOST_THREADS: u32 = 1024;
+/// The least bytes of a slice: a line of memory.
+pub const LEAST_PIPELINE: u32 = 64;
 /// The most bytes of a slice.
 pub const MOST_PIPELINE: u32 = 1 << 30;
 
@@ -232,7 +234,7 @@ impl<'a> Checker<'a> {
             (said.prefer.as_deref().unwrap_or_default(), said.avoid.as_deref().unwrap_or_default());
         if let Some(both) = preferred.iter().find(|one| avoided.contains(one)) {
             let other = if avoid.is_some() { spans.prefer } else { spans.avoid };
-            let transport = name_of(*both).to_owned();
+            let transport = both.name().to_owned();
             self.error(at, ErrorKind::TransportClash { transport, other: other.unwrap_or(at) });
         } else if avoid.is_some() && avoided.len() == TRANSPORTS.len() {
             self.error(at, ErrorKind::NoTransport);
@@ -242,18 +244,23 @@ impl<'a> Checker<'a> {
     fn number(&mut self, number: &ast::Number, clause: &'static str, most: u32) -> Option<u32> {
         let value = u32::try_from(number.value).ok().filter(|value| (1..=most).contains(value));
         if value.is_none() {
-            let (value, most) = (number.value.to_string(), most.to_string());
-            self.error(number.span, ErrorKind::ScheduleNumber { clause, value, most });
+            let small = number.value < 1;
+            let limit = if small { 1 } else { most }.to_string();
+            let value = number.value.to_string();
+            self.error(number.span, ErrorKind::ScheduleNumber { clause, value, limit, small });
         }
         value
     }
 
     fn slice(&mut self, size: &ast::Size) -> Option<u32> {
         let bytes = self.size(size)?;
-        let slice = u32::try_from(bytes).ok().filter(|slice| (1..=MOST_PIPELINE).contains(slice));
+        let slice = u32::try_from(bytes).ok();
+        let slice = slice.filter(|slice| (LEAST_PIPELINE..=MOST_PIPELINE).contains(slice));
         if slice.is_none() {
-            let (value, most) = (size_text(size), "1 GiB".to_owned());
-            self.error(size.span, ErrorKind::ScheduleNumber { clause: "pipeline", value, most });
+            let small = bytes < u64::from(LEAST_PIPELINE);
+            let limit = if small { "64 bytes" } else { "1 GiB" }.to_owned();
+            let value = size_text(size);
+            self.error(size.span, ErrorKind::ScheduleNumber { clause: "pipeline", value, limit, small });
         }
         slice
     }
@@ -266,8 +273,9 @@ impl<'a> Checker<'a> {
         };
         let bytes = u64::try_from(size.number.value).ok().and_then(|number| number.checked_mul(1 << shift));
         if bytes.is_none() {
-            let (value, most) = (size_text(size), "16 EiB".to_owned());
-            self.error(size.span, ErrorKind::ScheduleNumber { clause: "size", value, most });
+            let small = size.number.value < 0;
+            let (value, limit) = (size_text(size), if small { "0" } else { "16 EiB" }.to_owned());
+            self.error(size.span, ErrorKind::ScheduleNumber { clause: "size", value, limit, small });
         }
         bytes
     }
@@ -290,11 +298,6 @@ impl<'a> Checker<'a> {
         }
         found.map(|&(_, value)| value)
     }
-}
-
-/// The name of a transport.
-pub(crate) fn name_of(transport: Transport) -> &'static str {
-    TRANSPORTS.iter().find(|&&(_, known)| known == transport).map_or("", |&(name, _)| name)
 }
 
 /// Where the clauses of one level stand.

@@ -27,16 +27,15 @@ pub(super) fn error(error: &Error) -> Diagnostic {
             };
             start(format!("no {noun} is called `{word}`")).label(span, format!("unknown {noun}")).help(help)
         }
-        ErrorKind::ScheduleNumber { clause, value, most } => {
-            let negative = value.starts_with('-');
-            let (title, label) = match (*clause, negative || value.starts_with('0')) {
-                ("size", true) => (format!("no call has a size of {value}"), "below 0"),
-                ("size", false) => (format!("no call has a size of {value}"), "too large"),
-                (clause, true) => (format!("`{clause}` is at least 1, not {value}"), "too small"),
-                (clause, false) => (format!("`{clause}` is at most {most}, not {value}"), "too large"),
+        ErrorKind::ScheduleNumber { clause, value, limit, small } => {
+            let label = if *small { "too small" } else { "too large" };
+            let title = match (*clause, *small) {
+                ("size", _) => format!("no call has a size of {value}"),
+                (clause, true) => format!("`{clause}` is at least {limit}, not {value}"),
+                (clause, false) => format!("`{clause}` is at most {limit}, not {value}"),
             };
             let help = match *clause {
-                "size" => "sizes are below 16 EiB: `when size < 64 KiB { … }`".to_owned(),
+                "size" => "sizes are from 0 to 16 EiB: `when size < 64 KiB { … }`".to_owned(),
                 clause => format!("leave `{clause}` out to let rcc choose"),
             };
             start(title).label(span, label).help(help)
