@@ -66,7 +66,9 @@ fn ring(n: u32, fused: bool) -> Plan {
         let cell = |s: u32| (r + 2 * n - s) % n;
         if fused {
             p.step(block, &[local(entry, cell(0))], &[put(to)]);
-            (1..n - 1).for_each(|s| drop(p.step(block, &[get(from), local(entry, cell(s))], &[put(to)])));
+            for s in 1..n - 1 {
+                p.step(block, &[get(from), local(entry, cell(s))], &[put(to)]);
+            }
             p.step(block, &[get(from), local(entry, cell(n - 1))], &[local(exit, cell(n - 1)), put(to)])
                 .post();
             for s in n..2 * n - 2 {
