@@ -1,6 +1,7 @@
-//! Mutants of plans that the compiler lowered from the standard library: whatever `verify` accepts, no order breaks.
+//! Mutants of plans that the compiler made of the standard library, with options of all kinds: whatever `verify`
+//! accepts, no order breaks.
 //!
-//! Truth is the exhaustive exploration of all orders (at most 4 ranks and 40 events). False acceptances fail the test;
+//! Truth is the exhaustive exploration of all orders (at most 4 ranks and 26 events). False acceptances fail the test;
 //! what is refused although no order breaks it is counted by rule and printed. `RCC_MUTANTS` sets how many are drawn.
 #![allow(clippy::disallowed_methods, reason = "the number of mutants comes from the environment")]
 
@@ -14,45 +15,70 @@ mod mutate;
 
 use std::collections::BTreeMap;
 
-use compiler::elaborate::{Request, open_ranks};
 use compiler::limits::Limits;
-use compiler::pipeline::{Failure, compile, load};
-use compiler::trace::Params;
+use compiler::options::Options;
+use compiler::pipeline::load;
 use explore::{Verdict, explore};
-use plan::plan::Plan;
+use mutate::Kind;
+use plan::plan::{Operand, Plan};
 use plan::verify::verify;
+use rcc_tests::library;
 use rcc_tests::naive::number;
 
-const MOST_EVENTS: u32 = 40;
+const MOST_EVENTS: u32 = 26;
+/// Of the plan itself; many mutants have more.
+const MOST_STATES: usize = 3_000;
 
+/// Fused and not, one block and many, with one slot and with two.
+fn options() -> [Options; 5] {
+    let of = |slots, blocks, operands, fuse| Options { slots, blocks, operands, fuse, ..Options::default() };
+    [Options::default(), of(1, 8, 64, true), of(2, 1, 64, true), of(2, 2, 2, true), of(1, 1, 64, false)]
+}
+
+/// Every standard algorithm at small shapes; of each the plans that differ.
 fn lowered() -> Vec<(String, Plan)> {
     let limits = Limits::default();
     let loaded = load(&[], &limits);
-    let mut plans = Vec::new();
-    for algorithm in loaded.program.algorithms() {
-        let checked = loaded.program.algorithm(algorithm);
-        let shapes: Vec<Vec<u32>> = match checked.levels {
-            1 => vec![vec![2], vec![3], vec![4]],
-            _ => vec![vec![2, 1], vec![1, 3], vec![2, 2]],
-        };
-        for shape in shapes {
-            let open = open_ranks(&loaded.program, algorithm, &Params::default());
-            let params: Params = open.into_iter().map(|name| (name, 1)).collect();
-            let request = Request { algorithm, shape: shape.clone(), params };
-            match compile(&loaded, &request, &compiler::options::Options::default(), &limits, &mut |_| {}) {
-                Ok(compiled) => {
-                    let plan = compiled.plan.into_plan();
-                    let events: u32 = plan.steps.iter().map(|step| step.width).sum();
-                    if events <= MOST_EVENTS {
-                        plans.push((format!("{} at {shape:?}", checked.name), plan));
-                    }
+    let mut plans: Vec<(String, Plan)> = Vec::new();
+    for algorithm in library::algorithms(&loaded) {
+        for request in (2..=4).flat_map(|ranks| library::requests(&loaded, algorithm, ranks)) {
+            for options in options() {
+                let named = format!("{}, {options:?}", library::named(&loaded, &request));
+                let compiled = library::compiled(&loaded, &request, &options, &limits);
+                let Some(compiled) = compiled.unwrap_or_else(|what| panic!("{named}: {what}")) else {
+                    continue;
+                };
+                let plan = compiled.plan.into_plan();
+                let events: u32 = plan.steps.iter().map(|step| step.width).sum();
+                if events > MOST_EVENTS || plans.iter().any(|(_, other)| *other == plan) {
+                    continue;
                 }
-                Err(Failure::Excluded { .. }) => {}
-                Err(Failure::Wrong(diagnostics)) => panic!("{}: {diagnostics:?}", checked.name),
+                match explore(&plan) {
+                    Verdict::Right(states) if states <= MOST_STATES => plans.push((named, plan)),
+                    Verdict::Right(_) | Verdict::TooLarge => {}
+                    wrong => panic!("{named}: {wrong:?}\n{}", plan::display::show(&plan)),
+                }
             }
         }
     }
     plans
+}
+
+/// Of what the plans are made: receive and send in one step, many operands, waits, many blocks, wide steps, more than
+/// one slot needed. Mutants of these are what the test is about.
+fn kinds_of_plans(plans: &[(String, Plan)]) -> [(&'static str, usize); 6] {
+    let with = |is: &dyn Fn(&Plan) -> bool| plans.iter().filter(|(_, plan)| is(plan)).count();
+    let channel = |operands: &[Operand]| operands.iter().any(|o| matches!(o, Operand::Channel(_)));
+    let fused = |plan: &Plan| plan.steps.iter().any(|s| channel(plan.src(s)) && channel(plan.dst(s)));
+    let ranks = |plan: &Plan| plan.header.ranks as usize;
+    [
+        ("fused", with(&fused)),
+        ("many operands", with(&|plan| plan.steps.iter().any(|step| step.sources > 2))),
+        ("waits", with(&|plan| !plan.waits.is_empty())),
+        ("many blocks", with(&|plan| plan.blocks.len() > ranks(plan))),
+        ("wide", with(&|plan| plan.steps.iter().any(|step| step.width > 1))),
+        ("two slots", with(&|plan| plan.header.k_min > 1)),
+    ]
 }
 
 #[derive(Default)]
@@ -67,21 +93,16 @@ struct Row {
 fn no_mutant_of_a_lowered_plan_is_accepted_if_some_order_breaks_it() {
     let wanted: usize = std::env::var("RCC_MUTANTS").ok().and_then(|n| n.parse().ok()).unwrap_or(1000);
     let plans = lowered();
-    assert!(plans.len() > 30, "only {} plans are small enough", plans.len());
-    for (name, plan) in &plans {
-        assert!(
-            matches!(explore(plan), Verdict::Right(_) | Verdict::TooLarge),
-            "{name}: {:?}",
-            explore(plan)
-        );
-    }
-    let mut rows: BTreeMap<mutate::Kind, Row> = BTreeMap::new();
+    assert!(plans.len() > 100, "only {} plans are small enough", plans.len());
+    let made_of = kinds_of_plans(&plans);
+    assert!(made_of.iter().all(|(_, count)| *count >= 5), "{made_of:?}");
+    let mut rows: BTreeMap<Kind, Row> = BTreeMap::new();
     let mut too_large = 0;
     for draw in 0..wanted as u64 {
         let (name, plan) = &plans[number(1, draw) as usize % plans.len()];
         let mutants = mutate::mutants(plan);
         // First the kind, then one of it: rare kinds are drawn as often as common ones.
-        let mut kinds: Vec<mutate::Kind> = mutants.iter().map(|(kind, _)| *kind).collect();
+        let mut kinds: Vec<Kind> = mutants.iter().map(|(kind, _)| *kind).collect();
         kinds.sort_unstable();
         kinds.dedup();
         let kind = kinds[number(2, draw) as usize % kinds.len()];
@@ -106,7 +127,7 @@ fn no_mutant_of_a_lowered_plan_is_accepted_if_some_order_breaks_it() {
             Err(_) => {}
         }
     }
-    println!("{} plans; {too_large} mutants too large to explore", plans.len());
+    println!("{} plans, {made_of:?}; {too_large} mutants too large to explore", plans.len());
     for (kind, row) in &rows {
         println!(
             "{:<20} {:>5} mutants {:>5} equivalent {:>5} accepted, refused though equivalent: {:?}",
@@ -117,5 +138,22 @@ fn no_mutant_of_a_lowered_plan_is_accepted_if_some_order_breaks_it() {
             row.falsely
         );
     }
-    assert!(rows.len() >= 10, "too few kinds were drawn");
+    // All kinds but those of tokens and direct access, which these plans have not.
+    let expected = [
+        Kind::DroppedWait,
+        Kind::OtherWait,
+        Kind::SwappedSends,
+        Kind::SwappedSteps,
+        Kind::CreditOffByOne,
+        Kind::WrongCell,
+        Kind::UnbalancedChannel,
+        Kind::WrongChannel,
+        Kind::DroppedOperand,
+        Kind::DoubledOperand,
+        Kind::ChangedWidth,
+    ];
+    for kind in expected.into_iter().filter(|_| wanted >= 1000) {
+        let row = rows.get(&kind).unwrap_or_else(|| panic!("{kind:?} was never drawn"));
+        assert!(row.equivalent < row.mutants, "{kind:?}: all are equivalent, so nothing is tested");
+    }
 }
