@@ -110,7 +110,8 @@ impl Target {
                 let loaded = pipeline::load_scheduled(&[(name.clone(), bytes)], schedules, limits);
                 let here = |id: &AlgorithmId| loaded.files.contains(&loaded.program.algorithm(*id).file);
                 let mut algorithms: Vec<AlgorithmId> = loaded.program.algorithms().filter(here).collect();
-                if algorithms.is_empty() || algorithm.is_some() {
+                let wanted = |id: &AlgorithmId| algorithm.is_none_or(|name| is_called(&loaded, *id, name));
+                if !algorithms.iter().any(wanted) {
                     let spoken_of = |id: &AlgorithmId| {
                         let schedule = loaded.program.algorithm(*id).schedule.as_ref();
                         !here(id) && schedule.is_some_and(|schedule| loaded.files.contains(&schedule.file))
@@ -254,10 +255,7 @@ fn choose(
     target: &str,
 ) -> Result<Chosen, Failure> {
     let Some(wanted) = wanted else { return Ok(Chosen { loaded, algorithms }) };
-    let named = |id: &AlgorithmId| {
-        let name = &loaded.program.algorithm(*id).name;
-        name == wanted || name.rsplit("::").next() == Some(wanted)
-    };
+    let named = |id: &AlgorithmId| is_called(&loaded, *id, wanted);
     let found: Vec<AlgorithmId> = algorithms.iter().copied().filter(named).collect();
     if found.is_empty() {
         let help = match algorithms.len() {
@@ -267,6 +265,12 @@ fn choose(
         return Err(Failure::usage_help(format!("{target} has no algorithm `{wanted}`"), help));
     }
     Ok(Chosen { loaded, algorithms: found })
+}
+
+/// Whether that is an algorithm's name, or the last part of it.
+fn is_called(loaded: &Loaded, id: AlgorithmId, name: &str) -> bool {
+    let full = &loaded.program.algorithm(id).name;
+    full == name || full.rsplit("::").next() == Some(name)
 }
 
 fn names(loaded: &Loaded, algorithms: &[AlgorithmId]) -> String {

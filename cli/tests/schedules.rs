@@ -102,6 +102,13 @@ fn a_file_of_schedules_replaces_those_beside_the_algorithm() {
     rcc(&["compile", &library, "-n", "4"]).ends(0).shows("std::allreduce::ring").shows("channels 5");
     rcc(&["check", &library, "-n", "4"]).ends(0).shows("proved  std::allreduce::ring");
 
+    // Beside others, it is named; the file's own algorithms go first.
+    let mixed = format!("{RING}\nschedule for std::allgather::ring {{ channels 6 }}");
+    let mixed = file(&folder, "mixed.coll", mixed);
+    rcc(&["compile", &mixed, "-n", "4"]).ends(0).shows("ring implements allreduce");
+    rcc(&["compile", &mixed, "-n", "4", "--algorithm", "ring"]).ends(0).shows("ring implements allreduce");
+    rcc(&["compile", &mixed, "-n", "4", "--algorithm", "std::allgather::ring"]).ends(0).shows("channels 6");
+
     // One that has none for what is at hand is refused.
     with(&["compile", &ring, "-n", "4"], &library)
         .ends(2)

@@ -17,6 +17,9 @@ pub(super) fn trace(trace: &Trace, sources: &Sources) -> String {
         let (line, _) = sources.line_column(origin.span);
         let step = if mv.step == 0 { String::new() } else { format!("step {}: ", mv.step) };
         let _ = write!(text, "{i:>3}  {step}{}", shown_move(trace, mv));
+        if mv.lane > 0 {
+            let _ = write!(text, "  channel {}", mv.lane);
+        }
         let _ = writeln!(text, "  // {}:{line}", sources.file(origin.span.file).name);
     }
     text
