@@ -46,6 +46,11 @@ pub(crate) fn tests(full: bool) -> Vec<Suite> {
             "every standard algorithm × ranks × count × type × operator, in release",
             matrix,
         ));
+        suites.push(suite(
+            "deadlock",
+            "every standard algorithm × ranks × slots × blocks × size, without data, in release",
+            deadlock,
+        ));
     }
     suites
 }
@@ -128,6 +133,11 @@ fn unit(sh: &Shell, full: bool) -> Outcome {
 fn matrix(sh: &Shell) -> Outcome {
     let _full = sh.push_env("RCC_TEST_FULL", "1");
     ok(cmd!(sh, "cargo test -q --release -p rcc --test matrix").run())
+}
+
+fn deadlock(sh: &Shell) -> Outcome {
+    let _full = sh.push_env("RCC_TEST_FULL", "1");
+    ok(cmd!(sh, "cargo test -q --release -p rcc-tests --test deadlock").run())
 }
 
 /// The standard library is not instrumented; `tsan.supp` names what looks like a race in it. In a target folder of its
