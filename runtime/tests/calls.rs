@@ -25,9 +25,12 @@ use rcc_runtime::wait::Policy;
 
 const SLOTS: Geometry = Geometry { slots: 2, slot_bytes: 256 };
 
-fn patience() -> Patience {
-    let soon = Duration::from_millis(300);
-    Patience { policy: Policy::of(8, 2), stalled: soon, late: soon }
+/// For how long a rank waits that will wait in vain; and one that will not, however busy the machine is.
+const SOON: Duration = Duration::from_millis(300);
+const LONG: Duration = Duration::from_secs(20);
+
+fn patience(deadline: Duration) -> Patience {
+    Patience { policy: Policy::of(8, 2), stalled: deadline, late: deadline }
 }
 
 fn shape(elements: u64) -> Shape {
@@ -40,6 +43,16 @@ fn together<T: Send>(
     ranks: &[u32],
     part: impl Fn(Rank<'_>, RankId) -> T + Sync,
 ) -> Vec<T> {
+    together_for(LONG, plan, ranks, part)
+}
+
+/// The same, with this deadline.
+fn together_for<T: Send>(
+    deadline: Duration,
+    plan: &VerifiedPlan,
+    ranks: &[u32],
+    part: impl Fn(Rank<'_>, RankId) -> T + Sync,
+) -> Vec<T> {
     let (segment, _fd) = Segment::create(SLOTS.segment(plan).unwrap()).unwrap();
     let (segment, part) = (&segment, &part);
     std::thread::scope(|scope| {
@@ -48,7 +61,8 @@ fn together<T: Send>(
             .map(|&rank| {
                 scope.spawn(move || {
                     let rank = RankId(rank);
-                    part(Rank::connect(plan, segment, SLOTS.slot_bytes, rank, patience()).unwrap(), rank)
+                    let patience = patience(deadline);
+                    part(Rank::connect(plan, segment, SLOTS.slot_bytes, rank, patience).unwrap(), rank)
                 })
             })
             .collect();
@@ -207,7 +221,8 @@ fn each_rank_may_have_its_own_form() {
 #[test]
 fn a_rank_that_never_enters_is_late() {
     let plan = plans::ring(3);
-    let errors = together(&plan, &[0, 2], |mut rank, id| call(&mut rank, &plan, id, shape(9)).unwrap_err());
+    let errors =
+        together_for(SOON, &plan, &[0, 2], |mut rank, id| call(&mut rank, &plan, id, shape(9)).unwrap_err());
     for error in errors {
         assert_eq!((error.kind, &error.culprits[..]), (Kind::Late, &[1][..]), "{error}");
         let text = error.to_string();
@@ -224,7 +239,7 @@ fn a_rank_that_never_enters_is_late() {
 #[test]
 fn a_rank_that_makes_no_further_call_is_late() {
     let plan = plans::ring(2);
-    let errors = together(&plan, &[0, 1], |mut rank, id| {
+    let errors = together_for(SOON, &plan, &[0, 1], |mut rank, id| {
         if id.0 == 1 {
             return call(&mut rank, &plan, id, shape(4)).err();
         }
@@ -245,7 +260,7 @@ fn a_rank_that_enters_and_stands_still_stalls_the_call() {
     let (plan, segment) = (&plan, &segment);
     let errors: Vec<Error> = std::thread::scope(|scope| {
         let run = |id| {
-            let mut rank = Rank::connect(plan, segment, SLOTS.slot_bytes, id, patience()).unwrap();
+            let mut rank = Rank::connect(plan, segment, SLOTS.slot_bytes, id, patience(SOON)).unwrap();
             call(&mut rank, plan, id, shape(9)).unwrap_err()
         };
         let threads = [0, 2].map(|id| scope.spawn(move || run(RankId(id))));
@@ -262,7 +277,7 @@ fn buffers_of_the_wrong_size_or_place_are_refused() {
     let plan = plans::ring(1);
     let refused = |buffers: &mut dyn FnMut(&mut Rank<'_>) -> Result<(), Error>| {
         let (segment, _fd) = Segment::create(SLOTS.segment(&plan).unwrap()).unwrap();
-        let mut rank = Rank::connect(&plan, &segment, SLOTS.slot_bytes, RankId(0), patience()).unwrap();
+        let mut rank = Rank::connect(&plan, &segment, SLOTS.slot_bytes, RankId(0), patience(SOON)).unwrap();
         let error = buffers(&mut rank).unwrap_err();
         assert_eq!(error.kind, Kind::Invalid, "{error}");
         error.to_string()
@@ -289,7 +304,7 @@ fn buffers_of_the_wrong_size_or_place_are_refused() {
     let mut memory = [1u8; 16];
     assert!(Buffers::new(&plan).same(&mut memory, &[(BufferId(0), 8..17)]).is_err());
     let (segment, _fd) = Segment::create(SLOTS.segment(&plan).unwrap()).unwrap();
-    let mut rank = Rank::connect(&plan, &segment, SLOTS.slot_bytes, RankId(0), patience()).unwrap();
+    let mut rank = Rank::connect(&plan, &segment, SLOTS.slot_bytes, RankId(0), patience(SOON)).unwrap();
     let parts = [(BufferId(0), 0..16), (BufferId(1), 0..16)];
     rank.call(in_place, &mut Buffers::new(&plan).same(&mut memory, &parts).unwrap()).unwrap();
 }
@@ -298,7 +313,7 @@ fn buffers_of_the_wrong_size_or_place_are_refused() {
 fn what_a_plan_does_not_serve_is_refused() {
     let plan = plans::exchange();
     let (segment, _fd) = Segment::create(SLOTS.segment(&plan).unwrap()).unwrap();
-    let mut rank = Rank::connect(&plan, &segment, SLOTS.slot_bytes, RankId(0), patience()).unwrap();
+    let mut rank = Rank::connect(&plan, &segment, SLOTS.slot_bytes, RankId(0), patience(SOON)).unwrap();
     let error = rank.prepare(Shape { in_place: true, ..shape(4) }).unwrap_err();
     assert_eq!(error.kind, Kind::Unsupported, "{error}");
 

@@ -20,7 +20,7 @@ use crate::memory::segment::Segment;
 use crate::watch;
 
 /// For how long a failed call waits for peers that may still reach into its memory.
-const QUIET: Duration = Duration::from_millis(250);
+const QUIET: Duration = Duration::from_millis(500);
 /// How often it looks.
 const LOOK: Duration = Duration::from_micros(50);
 
