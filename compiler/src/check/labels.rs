@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 use super::Checker;
 use super::checked::{AlgorithmId, ExprId, Lane, Stmt};
-use super::error::ErrorKind;
+use super::error::{ErrorKind, NameKind};
 use super::scope::Scope;
 
 /// The labels of one body.
@@ -26,7 +26,7 @@ pub(crate) struct Labels {
 pub(crate) struct Addressed {
     label: String,
     span: Span,
-    channels: Vec<Option<ExprId>>,
+    channels: Vec<(usize, ExprId)>,
 }
 
 impl Addressed {
@@ -53,22 +53,24 @@ impl Checker<'_> {
         labels.seen.insert(label.name.clone(), label.span);
         labels.names.push(label.name.clone());
         let found = self.schedules.get(labels.algorithm?.index())?.as_ref()?;
-        let (unit, whens) = (found.unit, found.whens);
-        let of_label = found.labels.iter().filter(|(_, block)| block.label.name == label.name);
+        let unit = found.unit;
+        let blocks = found.by_label.get(label.name.as_str())?.iter().map(|&at| found.labels[at as usize]);
         let values: Vec<(usize, &ast::Expr)> =
-            of_label.filter_map(|&(level, block)| Some((level, &block.channels.first()?.0))).collect();
+            blocks.filter_map(|(level, block)| Some((level, &block.channels.first()?.0))).collect();
         if values.is_empty() {
             return None;
         }
         let outer = std::mem::replace(&mut scope.unit, unit);
-        let mut channels = vec![None; 1 + whens];
-        for (level, value) in values {
-            channels[level] = Some(self.int(scope, value));
-        }
+        let before = self.errors.len();
+        let channels = values.into_iter().map(|(level, value)| (level, self.int(scope, value))).collect();
         scope.unit = outer;
+        // Variables are looked for at the label, not where the expression stands.
+        for error in &mut self.errors[before..] {
+            if let ErrorKind::UnknownName { kind: NameKind::Variable, of, .. } = &mut error.kind {
+                *of = Some(format!("'{}", label.name));
+            }
+        }
         self.program.lanes = true;
-        let outside = channels[0];
-        channels.iter_mut().for_each(|channel| *channel = channel.or(outside));
         Some(Addressed { label: label.name.clone(), span, channels })
     }
 

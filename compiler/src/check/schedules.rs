@@ -4,11 +4,13 @@
 //! whose expressions are checked with the body of the algorithm (`labels`). The one hard idea: sizes are sets of
 //! ranges of bytes, so "can never match" is a question about sets: all that a `when` means is taken before.
 
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use grammar::ast::{self, BinaryOp, ClauseKind, Item};
 use grammar::span::Span;
 use plan::schedule::{Protocol, Transport, Wire};
+use rustc_hash::FxHashMap;
 
 use super::Checker;
 use super::checked::{AlgorithmId, Clauses, Schedule, When};
@@ -20,6 +22,9 @@ pub const MOST_CHANNELS: u32 = 256;
 pub const MOST_THREADS: u32 = 1024;
 /// The least bytes of a slice: a line of memory.
 pub const LEAST_PIPELINE: u32 = 64;
+/// How many `when`s that never match are told of one schedule.
+const SHOWN: usize = 20;
+
 /// The most bytes of a slice.
 pub const MOST_PIPELINE: u32 = 1 << 30;
 
@@ -47,8 +52,8 @@ pub(crate) struct Found<'a> {
     span: Span,
     /// Of every block: which `when` it stands in (0: none, 1: the first), and the block.
     pub labels: Vec<(usize, &'a ast::LabelBlock)>,
-    /// How many `when`s there are.
-    pub whens: usize,
+    /// Of every label: its blocks in `labels`.
+    pub by_label: FxHashMap<&'a str, Vec<u32>>,
 }
 
 impl<'a> Checker<'a> {
@@ -72,7 +77,8 @@ impl<'a> Checker<'a> {
         let mut whens: Vec<When> = Vec::new();
         let mut spans = Spans::default();
         let outside = self.clauses(&item.clauses, &mut spans, 0, &mut labels);
-        let mut taken: Vec<RangeInclusive<u64>> = Vec::new();
+        let mut taken = Taken::default();
+        let mut never = 0;
         for clause in &item.clauses {
             let ClauseKind::When(when) = &clause.kind else { continue };
             let index = whens.len() + 1;
@@ -81,14 +87,17 @@ impl<'a> Checker<'a> {
             let text = format!("when size {} {}", sign(when.op), size_text(&when.size));
             let sizes = self.size(&when.size).map(|bytes| sizes(when.op, bytes));
             if let Some(sizes) = &sizes {
-                let left = without(sizes, &taken);
-                if left.is_empty() {
+                if sizes.iter().all(|range| taken.holds(range)) {
                     let earlier = whens.iter().find(|w| !sizes.is_empty() && covers(&w.sizes, sizes));
                     let earlier = earlier.map(|w| Span { end: w.span.start + w.text.len() as u32, ..w.span });
                     let header = Span { end: when.size.span.end, ..clause.span };
-                    self.error(header, ErrorKind::NeverMatches { earlier, sizes: !sizes.is_empty() });
+                    // Told for a few; each looks for the one to blame.
+                    if never < SHOWN {
+                        self.error(header, ErrorKind::NeverMatches { earlier, sizes: !sizes.is_empty() });
+                    }
+                    never += 1;
                 }
-                taken.extend(sizes.iter().cloned());
+                sizes.iter().for_each(|range| taken.add(range));
             }
             // Together with what stands outside, unless that is wrong by itself.
             self.transports(&clauses.over(&outside), &inner.over(&spans), Some(&spans));
@@ -96,7 +105,11 @@ impl<'a> Checker<'a> {
         }
         self.transports(&outside, &spans, None);
         let Some(id) = id else { return };
-        let found = Found { unit, rank, span: item.algorithm.span, labels, whens: whens.len() };
+        let mut by_label: FxHashMap<&str, Vec<u32>> = FxHashMap::default();
+        for (i, (_, block)) in labels.iter().enumerate() {
+            by_label.entry(block.label.name.as_str()).or_default().push(i as u32);
+        }
+        let found = Found { unit, rank, span: item.algorithm.span, labels, by_label };
         let known = self.schedules[id.index()].as_ref().map(|known| (known.rank, known.span));
         if let Some((other, first)) = known {
             if other == rank {
@@ -135,7 +148,7 @@ impl<'a> Checker<'a> {
         labels: &mut Vec<(usize, &'a ast::LabelBlock)>,
     ) -> Clauses {
         let mut said = Clauses::default();
-        let mut blocks: Vec<(&str, Span)> = Vec::new();
+        let mut blocks: FxHashMap<&str, Span> = FxHashMap::default();
         for clause in list {
             let span = clause.span;
             let (name, first) = match &clause.kind {
@@ -155,13 +168,13 @@ impl<'a> Checker<'a> {
                 }
                 ClauseKind::Label(block) => {
                     let name = block.label.name.as_str();
-                    match blocks.iter().find(|(known, _)| *known == name) {
-                        Some(&(_, first)) => {
+                    match blocks.get(name) {
+                        Some(&first) => {
                             let kind = ErrorKind::ClauseTwice { clause: format!("'{name}"), first };
                             self.error(block.label.span, kind);
                         }
                         None => {
-                            blocks.push((name, block.label.span));
+                            blocks.insert(name, block.label.span);
                             self.label_block(block);
                             labels.push((level, block));
                         }
@@ -335,22 +348,34 @@ fn sizes(op: BinaryOp, bytes: u64) -> Vec<RangeInclusive<u64>> {
     }
 }
 
-/// What is left of `sizes` without `taken`.
-fn without(sizes: &[RangeInclusive<u64>], taken: &[RangeInclusive<u64>]) -> Vec<RangeInclusive<u64>> {
-    let mut left = sizes.to_vec();
-    for taken in taken {
-        let cut = |range: RangeInclusive<u64>| {
-            let before = taken.start().checked_sub(1).map(|last| *range.start()..=last.min(*range.end()));
-            let after = taken.end().checked_add(1).map(|first| first.max(*range.start())..=*range.end());
-            before.into_iter().chain(after).filter(|range| !range.is_empty()).collect::<Vec<_>>()
-        };
-        left = left.into_iter().flat_map(cut).collect();
-    }
-    left
+/// Whether each of `inner` lies in one of `outer`; what a comparison holds for is never split.
+fn covers(outer: &[RangeInclusive<u64>], inner: &[RangeInclusive<u64>]) -> bool {
+    inner.iter().all(|i| outer.iter().any(|o| o.start() <= i.start() && i.end() <= o.end()))
 }
 
-fn covers(outer: &[RangeInclusive<u64>], inner: &[RangeInclusive<u64>]) -> bool {
-    without(inner, outer).is_empty()
+/// A set of sizes: ranges by their start, which neither overlap nor touch.
+#[derive(Debug, Default)]
+struct Taken(BTreeMap<u64, u64>);
+
+impl Taken {
+    /// Whether all of `range` is in it.
+    fn holds(&self, range: &RangeInclusive<u64>) -> bool {
+        let before = self.0.range(..=*range.start()).next_back();
+        before.is_some_and(|(_, end)| range.end() <= end)
+    }
+
+    fn add(&mut self, range: &RangeInclusive<u64>) {
+        let (mut start, mut end) = range.clone().into_inner();
+        // Those that overlap it or touch it begin at most one behind its end.
+        while let Some((&first, &last)) = self.0.range(..=end.saturating_add(1)).next_back() {
+            if last.saturating_add(1) < start {
+                break;
+            }
+            self.0.remove(&first);
+            (start, end) = (start.min(first), end.max(last));
+        }
+        self.0.insert(start, end);
+    }
 }
 
 /// `64 KiB`, as written.
@@ -378,7 +403,7 @@ mod tests {
 
     use grammar::ast::BinaryOp;
 
-    use super::{sizes, without};
+    use super::{Taken, covers, sizes};
 
     fn holds(op: BinaryOp, size: u64, bytes: u64) -> bool {
         match op {
@@ -414,27 +439,46 @@ mod tests {
         }
     }
 
+    /// Every pair and every triple of comparisons, against a look at each size.
     #[test]
-    fn what_is_left_is_what_no_other_takes() {
+    fn what_is_taken_is_what_some_comparison_holds_for() {
+        let all = |op, bytes| EDGES.into_iter().filter(move |&size| holds(op, size, bytes));
         for op in OPS {
             for other in OPS {
                 for third in OPS {
-                    let taken = [sizes(other, 2), sizes(third, u64::MAX - 1)].concat();
-                    for bytes in EDGES {
-                        let left = without(&sizes(op, bytes), &taken);
-                        for size in EDGES {
-                            let wanted = holds(op, size, bytes)
-                                && !holds(other, size, 2)
-                                && !holds(third, size, u64::MAX - 1);
-                            assert_eq!(
-                                within(&left, size),
-                                wanted,
-                                "{op:?} {bytes} {other:?} {third:?} {size}"
-                            );
-                        }
+                    let mut taken = Taken::default();
+                    for range in [sizes(other, 2), sizes(third, u64::MAX - 1)].concat() {
+                        taken.add(&range);
                     }
+                    for bytes in EDGES {
+                        let found = sizes(op, bytes).iter().all(|range| taken.holds(range));
+                        let within = |size| holds(other, size, 2) || holds(third, size, u64::MAX - 1);
+                        // Sizes between the edges are all alike, and 5 stands for them.
+                        let between = !holds(op, 5, bytes) || within(5);
+                        let wanted = all(op, bytes).all(within) && between;
+                        assert_eq!(found, wanted, "{op:?} {bytes} {other:?} {third:?}");
+                    }
+                }
+                for bytes in EDGES {
+                    let found = covers(&sizes(other, 2), &sizes(op, bytes));
+                    let wanted = all(op, bytes).all(|size| holds(other, size, 2));
+                    let between = !holds(op, 5, bytes) || holds(other, 5, 2);
+                    assert_eq!(found, wanted && between, "{op:?} {bytes} in {other:?} 2");
                 }
             }
         }
+    }
+
+    #[test]
+    fn ranges_that_touch_are_one() {
+        let mut taken = Taken::default();
+        for range in [10..=19, 30..=39, 0..=4, 40..=40, 20..=29, 5..=8] {
+            taken.add(&range);
+        }
+        assert_eq!(taken.0.into_iter().collect::<Vec<_>>(), [(0, 8), (10, 40)]);
+        let mut all = Taken::default();
+        all.add(&(0..=u64::MAX));
+        all.add(&(3..=u64::MAX));
+        assert!(all.holds(&(0..=u64::MAX)) && all.0.len() == 1);
     }
 }

@@ -301,8 +301,7 @@ impl Checker<'_> {
             }
             Stmt::Step(body) => self.block_cost(body),
             Stmt::Lane(lane) => {
-                lane.channels.iter().flatten().map(|&id| self.cost(id)).sum::<u64>()
-                    + self.block_cost(&lane.body)
+                lane.channels.iter().map(|&(_, id)| self.cost(id)).sum::<u64>() + self.block_cost(&lane.body)
             }
             Stmt::Move(mv) => {
                 let from = match &mv.from {

@@ -195,6 +195,9 @@ fn unknown(error: &Error) -> Diagnostic {
         (None, NameKind::Algorithm) => {
             diagnostic.help("a standard algorithm is named in full: `std::allreduce::ring`")
         }
+        (None, NameKind::Variable) if of.is_some() => {
+            diagnostic.help("a schedule sees the variables in scope at the label, in the algorithm")
+        }
         (None, NameKind::Variable) => diagnostic.help(format!(
             "`let {name} = …` gives a value a name; the variable of a loop is known only inside it"
         )),

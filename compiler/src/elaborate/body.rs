@@ -242,15 +242,15 @@ impl<'e, 'p> Walker<'e, 'p> {
     /// told whatever the size.
     fn lane(&mut self, lane: &'p Lane) -> Res<()> {
         let outer = self.lane;
-        for (choice, channel) in lane.channels.iter().enumerate() {
-            let Some(channel) = *channel else { continue };
+        for &(choice, channel) in &lane.channels {
             let value = self.machine().eval(channel).map_err(|halt| halt.within(lane.span))?;
             let known = u16::try_from(value).ok().filter(|&channel| channel <= MOST_LANE);
             let Some(known) = known else {
                 let kind = FaultKind::Channel { value, label: lane.label.clone(), most: MOST_LANE };
                 return Err(Halt::fault(kind, self.machine().span(channel)).within(lane.span));
             };
-            if choice == self.choice {
+            // Those outside every `when` come first.
+            if choice == 0 || choice == self.choice {
                 self.lane = known;
             }
         }

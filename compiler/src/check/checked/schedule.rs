@@ -64,8 +64,9 @@ pub(crate) struct Lane {
     pub label: String,
     /// The labelled statement.
     pub span: Span,
-    /// First what holds outside every `when`, then what holds in each; none: as around the statement.
-    pub channels: Vec<Option<ExprId>>,
+    /// What holds outside every `when` (0) and in the first (1), and so on, in that order; where none of them holds, as
+    /// around the statement.
+    pub channels: Vec<(usize, ExprId)>,
     pub body: Vec<Stmt>,
 }
 
