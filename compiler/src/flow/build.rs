@@ -1,6 +1,6 @@
 //! From moves to nodes.
 //!
-//! In: trace, graph (out of place), the places under the form with the most overlaps. Out: the flow as the program
+//! In: trace, graph (out of place), the places under the form with the most overlaps, the most cells of a node. Out: the flow as the program
 //! writes it, with rounds; nothing is fused yet. Cost: linear in the cells that moves read and write.
 
 use rustc_hash::FxHashMap;
@@ -13,7 +13,7 @@ use super::{Flow, Home, Kind, Node, NodeId, Operand};
 use crate::graph::{ChunkGraph, PlaceTable};
 use crate::schedule::memory::Finished;
 use crate::schedule::spans::Spans;
-use crate::trace::{MoveId, Trace};
+use crate::trace::{Move, MoveId, Trace};
 
 /// The flow of a trace.
 pub(crate) fn build(
@@ -22,12 +22,14 @@ pub(crate) fn build(
     places: &PlaceTable,
     finished: &Finished,
     spans: &Spans,
+    widest: u32,
 ) -> Flow {
     let live = live(trace, graph);
     let mut flow = Flow::default();
     flow.nodes.reserve(trace.moves.len());
     flow.operands.reserve(trace.sources.len());
-    let mut hazards = Hazards::new(places, trace.ranks);
+    let within = |mv: &Move| trace.sources(mv).iter().all(|source| source.rank == mv.to.rank);
+    let mut hazards = Hazards::new(places, trace.ranks, trace.moves.iter().any(within));
     let mut cutter = Cutter {
         trace,
         graph,
@@ -36,12 +38,20 @@ pub(crate) fn build(
         finished,
         maker: vec![ENTRY; graph.versions.len()],
         exits: FxHashMap::default(),
+        widest: widest.max(1),
         overlaid: !trace.inplace.is_empty(),
     };
-    for exit in exits(trace, graph) {
+    for exit in exits(trace, graph, cutter.widest) {
         let id = NodeId(flow.nodes.len() as u32);
         let first = flow.operands.len() as u32;
-        flow.operands.push(Operand { place: exit.place, entry: true, maker: None, before: id });
+        flow.operands.push(Operand {
+            place: exit.place,
+            entry: true,
+            stays: false,
+            maker: None,
+            by: id,
+            guard: None,
+        });
         flow.nodes.push(Node {
             rank: exit.place.rank,
             width: exit.width,
@@ -56,6 +66,7 @@ pub(crate) fn build(
             home: Home { buffer: exit.place.buffer, cell: exit.place.cell, stored: true },
             round: 0,
             hazard: 0,
+            hazard_but_for: None,
             span: spans.implements,
         });
         hazards.group(&mut flow, id.index());
@@ -75,6 +86,13 @@ pub(crate) fn build(
         }
         hazards.group(&mut flow, nodes);
         start = end;
+    }
+    // Entry values that stay where they are.
+    for node in &flow.nodes {
+        for operand in flow.operands[Flow::range(node)].iter_mut().filter(|operand| operand.entry) {
+            let written = |i: u32| hazards.is_written(places.index(operand.place.plus(i)));
+            operand.stays = !(0..node.width).any(written);
+        }
     }
     flow
 }

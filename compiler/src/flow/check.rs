@@ -32,8 +32,9 @@ pub(crate) fn check(trace: &Trace, graph: &ChunkGraph, flow: &Flow) -> Result<()
                     Some(maker) => made.get(&(maker, i)).copied(),
                     None if operand.entry => graph.entry(place).map(|v| graph.version(v).value),
                     None => held.get(&place).and_then(|all| {
-                        let before =
-                            all.iter().filter(|&&(round, _)| round < flow.node(operand.before).round);
+                        let overwritten = operand.guard.map_or(u32::MAX, |guard| flow.node(guard).round);
+                        let until = flow.node(operand.by).round.min(overwritten);
+                        let before = all.iter().filter(|&&(round, _)| round < until);
                         before.last().map(|&(_, value)| value)
                     }),
                 };

@@ -21,7 +21,7 @@ pub(crate) fn block_cells(block: BlockRef, trace: &Trace) -> impl Iterator<Item 
 }
 
 /// All such runs.
-pub(super) fn exits(trace: &Trace, graph: &ChunkGraph) -> Vec<Exit> {
+pub(super) fn exits(trace: &Trace, graph: &ChunkGraph, widest: u32) -> Vec<Exit> {
     let mut untouched: Vec<Place> = Vec::new();
     for clause in &trace.promise.clauses {
         if trace.buffers[clause.place.buffer.index()].kind == BufferKind::Inout {
@@ -51,6 +51,7 @@ pub(super) fn exits(trace: &Trace, graph: &ChunkGraph) -> Vec<Exit> {
     let joined = |a: &Place, b: &Place| {
         (a.buffer, a.rank, a.cell + 1) == (b.buffer, b.rank, b.cell)
             && !b.cell.is_multiple_of(trace.cells)
+            && !b.cell.is_multiple_of(widest)
             && !cut[graph.places.index(*b) as usize]
     };
     let runs = untouched.chunk_by(joined);

@@ -21,12 +21,27 @@ pub(super) struct Hazards<'a> {
     read: Vec<u32>,
     /// The node that wrote it first in the last group that wrote it.
     writer: Vec<u32>,
+    /// Who read it in that last round, and one more than the last round in which another one did. Empty if no
+    /// rank copies within itself.
+    reader: Vec<(u32, u32)>,
 }
 
 impl<'a> Hazards<'a> {
-    pub(super) fn new(places: &'a PlaceTable, ranks: u32) -> Hazards<'a> {
+    pub(super) fn new(places: &'a PlaceTable, ranks: u32, copies: bool) -> Hazards<'a> {
         let len = places.len();
-        Hazards { places, ranks, written: vec![0; len], read: vec![0; len], writer: vec![u32::MAX; len] }
+        Hazards {
+            places,
+            ranks,
+            written: vec![0; len],
+            read: vec![0; len],
+            writer: vec![u32::MAX; len],
+            reader: if copies { vec![(u32::MAX, 0); len] } else { Vec::new() },
+        }
+    }
+
+    /// Whether a place, an index, was ever written.
+    pub(super) fn is_written(&self, place: u32) -> bool {
+        self.written[place as usize] > 0
     }
 
     /// The index that stands for a place.
@@ -36,7 +51,7 @@ impl<'a> Hazards<'a> {
 
     /// Gives the nodes from `first` on their rounds: one group.
     pub(super) fn group(&mut self, flow: &mut Flow, first: usize) {
-        // 1. What the group finds.
+        // 1. What the group finds, and what it will overwrite.
         for id in first..flow.nodes.len() {
             let node = &flow.nodes[id];
             let mut round = 0;
@@ -49,29 +64,46 @@ impl<'a> Hazards<'a> {
             for i in 0..node.width {
                 let at = self.places.index(home(flow, id).plus(i)) as usize;
                 hazard = hazard.max(self.written[at]).max(self.read[at]);
+                if !self.in_group(at, first) {
+                    self.writer[at] = id as u32;
+                }
             }
+            let hazard_but_for = self.but_for_its_reader(flow, id);
             let node = &mut flow.nodes[id];
-            node.round = round.max(hazard);
-            node.hazard = hazard;
+            (node.round, node.hazard, node.hazard_but_for) = (round, hazard, hazard_but_for);
+        }
+        if first + 1 < flow.nodes.len() {
+            // Who overwrites what another one reads comes no earlier than all that this one reads is there.
+            let ready: Vec<u32> = flow.nodes[first..].iter().map(|node| node.round).collect();
+            for id in first..flow.nodes.len() {
+                let node = flow.nodes[id];
+                for at in Flow::range(&node) {
+                    for i in 0..node.width {
+                        let index = self.places.index(flow.operands[at].place.plus(i)) as usize;
+                        if self.in_group(index, first) {
+                            let writer = &mut flow.nodes[self.writer[index] as usize];
+                            writer.round = writer.round.max(ready[id - first]);
+                        }
+                    }
+                }
+            }
         }
         // 2. Its writes, in the order written: a `+=` follows those before it into the same place.
         for id in first..flow.nodes.len() {
             let (to, width) = (home(flow, id), flow.nodes[id].width);
-            let mut round = flow.nodes[id].round;
+            let mut round = flow.nodes[id].round.max(flow.nodes[id].hazard);
             for i in 0..width {
-                let at = self.places.index(to.plus(i)) as usize;
-                if self.in_group(at, first) {
-                    round = round.max(self.written[at]);
-                }
+                // Of those before it in the group, if some wrote the place.
+                round = round.max(self.written[self.places.index(to.plus(i)) as usize]);
             }
             flow.nodes[id].round = round;
             for i in 0..width {
                 let at = self.places.index(to.plus(i)) as usize;
-                if !self.in_group(at, first) {
-                    self.writer[at] = id as u32;
-                }
                 self.written[at] = round + 1;
                 self.read[at] = 0;
+                if let Some(reader) = self.reader.get_mut(at) {
+                    *reader = (u32::MAX, 0);
+                }
             }
         }
         // 3. Its reads.
@@ -83,13 +115,46 @@ impl<'a> Hazards<'a> {
                 for i in 0..node.width {
                     let index = self.places.index(place.plus(i)) as usize;
                     if !self.in_group(index, first) {
-                        self.read[index] = self.read[index].max(node.round + 1);
+                        self.note_read(index, id as u32, node.round + 1);
                     } else if !own && self.writer[index] != id as u32 {
                         self.cut_short(flow, at, NodeId(self.writer[index]));
                     }
                 }
             }
         }
+    }
+
+    fn note_read(&mut self, place: usize, node: u32, round: u32) {
+        if let Some((reader, others)) = self.reader.get_mut(place) {
+            if round > self.read[place] {
+                (*reader, *others) = (node, if *reader == node { *others } else { self.read[place] });
+            } else if *reader != node {
+                *others = (*others).max(round);
+            }
+        }
+        self.read[place] = self.read[place].max(round);
+    }
+
+    /// The one node that read all of the node's home last, if it read the very cells, and the hazard but for that.
+    fn but_for_its_reader(&self, flow: &Flow, id: usize) -> Option<(NodeId, u32)> {
+        let node = &flow.nodes[id];
+        let first = self.places.index(home(flow, id));
+        let reader = self.reader.get(first as usize).map(|&(reader, _)| reader);
+        let reader = NodeId(reader.filter(|&reader| reader != u32::MAX && node.copies())?);
+        let of_reader = flow.node(reader);
+        let same = |place: Place| self.places.index(place) == first;
+        if of_reader.width != node.width || !flow.operands(of_reader).iter().any(|o| same(o.place)) {
+            return None;
+        }
+        let mut hazard = 0;
+        for at in first as usize..(first + node.width) as usize {
+            let (other, others) = self.reader[at];
+            if other != reader.0 {
+                return None;
+            }
+            hazard = hazard.max(self.written[at]).max(others);
+        }
+        Some((reader, hazard))
     }
 
     fn in_group(&self, place: usize, first: usize) -> bool {
@@ -101,8 +166,8 @@ impl<'a> Hazards<'a> {
             let node = flow.node(id);
             (node.round, flow.distance(node, self.ranks), id)
         };
-        if key(by) < key(flow.operands[operand].before) {
-            flow.operands[operand].before = by;
+        if flow.operands[operand].guard.is_none_or(|known| key(by) < key(known)) {
+            flow.operands[operand].guard = Some(by);
         }
     }
 }

@@ -65,6 +65,8 @@ pub(crate) struct Node {
     /// One more than the last round in which its first home was written or read before, 0 if never; that much
     /// earlier it may be written.
     pub(crate) hazard: u32,
+    /// A node that reads the very cells of its first home, and the hazard but for that.
+    pub(crate) hazard_but_for: Option<(NodeId, u32)>,
     pub(crate) span: SpanId,
 }
 
@@ -97,10 +99,14 @@ pub(crate) struct Operand {
     pub(crate) place: Place,
     /// It is the entry value of the place.
     pub(crate) entry: bool,
+    /// And nothing ever overwrites it.
+    pub(crate) stays: bool,
     /// Who made exactly these cells.
     pub(crate) maker: Option<NodeId>,
-    /// The node before which it must have been read: the reader, or who overwrites the place earlier.
-    pub(crate) before: NodeId,
+    /// The node that reads it in the program, before passes: when its place holds it for sure.
+    pub(crate) by: NodeId,
+    /// Of those of the same group that overwrite its place, the one that comes first: it must have been read before.
+    pub(crate) guard: Option<NodeId>,
 }
 
 impl Flow {

@@ -27,6 +27,8 @@ pub(super) struct Cutter<'a> {
     pub(super) maker: Vec<u32>,
     /// By first cell: nodes that copy entry values to where they are promised, with their widths.
     pub(super) exits: FxHashMap<Place, (NodeId, u32)>,
+    /// The most cells of a node.
+    pub(super) widest: u32,
     /// Whether some places are laid on others.
     pub(super) overlaid: bool,
 }
@@ -79,6 +81,7 @@ impl Cutter<'_> {
         let changes = |(a, b): (&VersionId, &VersionId)| self.is_entry(*a) != self.is_entry(*b);
         before.iter().zip(here).any(changes)
             || self.post(id, i - 1) != self.post(id, i)
+            || (self.trace.moves[id.0 as usize].to.cell + i).is_multiple_of(self.widest)
             || (self.overlaid && self.jumps(id, i))
     }
 
@@ -118,7 +121,7 @@ impl Cutter<'_> {
             };
             let versions = cells.clone().map(|i| self.graph.read(id, i, arity)[operand as usize].0);
             let made = self.operand(versions, source.plus(start), flow);
-            flow.operands.push(Operand { before: node, ..made });
+            flow.operands.push(Operand { by: node, ..made });
         }
         let written = self.graph.written(id, start).0 as usize;
         self.maker[written..written + width as usize].fill(node.0);
@@ -148,6 +151,7 @@ impl Cutter<'_> {
             home: Home { buffer: to.buffer, cell: to.cell, stored: promised },
             round: 0,
             hazard: 0,
+            hazard_but_for: None,
             span,
         });
     }
@@ -161,7 +165,7 @@ impl Cutter<'_> {
     ) -> Operand {
         let width = versions.len() as u32;
         let first = versions.clone().next().unwrap_or(0);
-        let none = Operand { place, entry: true, maker: None, before: NodeId(0) };
+        let none = Operand { place, entry: true, stays: false, maker: None, by: NodeId(0), guard: None };
         let maker = self.maker[first as usize];
         if maker == ENTRY {
             let copied = self.exits.get(&place).filter(|&&(_, len)| len == width);

@@ -34,5 +34,10 @@ fn copied(flow: &Flow, node: &Node) -> Option<NodeId> {
     let maker = operand.maker.filter(|_| operand.place.rank == node.rank && !operand.entry)?;
     let before = flow.node(maker);
     // In a `step` another move may read the old value of the place, of which `hazard` knows nothing.
-    (node.alone && node.hazard <= before.round).then_some(maker)
+    // The maker itself may read the very cells: it does so before it writes.
+    let hazard = match node.hazard_but_for {
+        Some((reader, hazard)) if reader == maker => hazard,
+        _ => node.hazard,
+    };
+    (node.alone && hazard <= before.round).then_some(maker)
 }

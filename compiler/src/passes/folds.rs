@@ -19,8 +19,8 @@ pub(super) fn run(flow: &mut Flow, options: &Options) {
         flow.operands.extend_from_within(Flow::range(&node).start + 1..Flow::range(&node).end);
         // The place itself is as it was until the merged node writes it.
         for operand in &mut flow.operands[first as usize..] {
-            if operand.place.rank == node.rank && operand.before.index() == earlier {
-                operand.before = NodeId(id as u32);
+            if operand.place.rank == node.rank && operand.by.index() == earlier {
+                operand.by = NodeId(id as u32);
             }
         }
         let merged = &mut flow.nodes[id];

@@ -5,6 +5,7 @@
 //! tests, the flow is held against the program again.
 
 mod copies;
+mod entries;
 mod folds;
 mod relays;
 
@@ -19,6 +20,8 @@ pub(crate) fn run(trace: &Trace, graph: &ChunkGraph, options: &Options, flow: &m
     if !options.fuse {
         return;
     }
+    entries::run(flow);
+    checked(trace, graph, flow, "entries");
     relays::run(flow, options);
     checked(trace, graph, flow, "relays");
     folds::run(flow, options);
@@ -43,7 +46,12 @@ fn uses(flow: &Flow) -> Vec<u32> {
 fn checked(trace: &Trace, graph: &ChunkGraph, flow: &Flow, pass: &str) {
     if cfg!(debug_assertions) && flow.nodes.len() < 20_000 {
         if let Err(why) = flow::check(trace, graph, flow) {
-            panic!("after `{pass}` the flow of {} is wrong: {why}", trace.algorithm);
+            let nodes = flow.alive().take(40).map(|id| format!("\n{id:?} {:?}", flow.node(id)));
+            panic!(
+                "after `{pass}` the flow of {} is wrong: {why}{}",
+                trace.algorithm,
+                nodes.collect::<String>()
+            );
         }
     }
 }

@@ -5,8 +5,9 @@
 //! is independent but for memory (`waits`): the two directions of a tree, the sides of an exchange, the flows of an
 //! all-to-all, none of which then waits for another. Where a rank has more such flows than it may have blocks, they are dealt out in turn.
 
-use super::resolve::Resolver;
-use super::simulate::{Event, Run};
+use super::agenda::{Agenda, Event};
+use super::transfers::{NONE, TransferId, Transfers};
+use crate::flow::Flow;
 use crate::options::Options;
 
 /// The blocks.
@@ -18,36 +19,46 @@ pub(super) struct Blocks {
 }
 
 /// Gives each event its block.
-pub(super) fn assign(resolver: &Resolver<'_>, run: &Run, options: &Options) -> Blocks {
+pub(super) fn assign(flow: &Flow, transfers: &Transfers, run: &Agenda, options: &Options) -> Blocks {
     let ranks = run.starts.len() - 1;
     if options.blocks <= 1 {
         let of_rank = |rank: usize| vec![rank as u32; (run.starts[rank + 1] - run.starts[rank]) as usize];
         let of_event = (0..ranks).flat_map(of_rank).collect();
         return Blocks { of_event, starts: (0..=ranks as u32).collect() };
     }
-    let links = resolver.transfers.links.len() as u32;
+    let links = transfers.links.len() as u32;
     // Ends: writers of channels, readers, then one of each rank for signals, one for what is local alone.
     let mut sets = Sets::new(2 * links + 2 * ranks as u32);
-    let mut end_of_node = vec![NONE; resolver.flow.nodes.len()];
+    let mut end_of_node = vec![NONE; flow.nodes.len()];
     let mut ends = Vec::with_capacity(run.events.len());
+    let channel = |id: TransferId| transfers.list[id.index()].channel;
     for (rank, pair) in run.starts.windows(2).enumerate() {
         for &event in &run.events[pair[0] as usize..pair[1] as usize] {
-            let channel = |id: super::transfers::TransferId| resolver.transfers.list[id.index()].channel;
             let mut end = NONE;
-            let taken = resolver.taken(event).map(|id| links + channel(id));
-            for other in resolver.sent(event).map(channel).chain(taken) {
+            let mut join = |other: u32, sets: &mut Sets| {
                 end = if end == NONE { other } else { sets.join(end, other) };
-                if resolver.transfers.links[channel_of(other, links) as usize].counter {
+                if transfers.links[channel_of(other, links) as usize].counter {
                     end = sets.join(end, 2 * links + rank as u32);
                 }
+            };
+            match event {
+                Event::Make(node) => {
+                    for &id in transfers.fused(node) {
+                        join(channel(id), &mut sets);
+                    }
+                    for at in Flow::range(flow.node(node)) {
+                        let transfer = transfers.of_operand[at];
+                        if transfer != NONE {
+                            join(links + channel(TransferId(transfer)), &mut sets);
+                        }
+                    }
+                }
+                Event::Send(id) | Event::Aside(id) => join(channel(id), &mut sets),
+                Event::Save(..) => {}
             }
             if end == NONE {
-                end = match event {
-                    Event::Aside(id) => channel(id),
-                    _ => {
-                        local_end(resolver, event, &end_of_node).unwrap_or(2 * links + (ranks + rank) as u32)
-                    }
-                };
+                let apart = 2 * links + (ranks + rank) as u32;
+                end = local_end(flow, event, &end_of_node).unwrap_or(apart);
             }
             if let Event::Make(node) = event {
                 end_of_node[node.index()] = end;
@@ -58,22 +69,21 @@ pub(super) fn assign(resolver: &Resolver<'_>, run: &Run, options: &Options) -> B
     deal(&mut sets, &ends, run, options.blocks)
 }
 
-const NONE: u32 = u32::MAX;
-
 fn channel_of(end: u32, links: u32) -> u32 {
     if end < links { end } else { end - links }
 }
 
-/// Where the maker of something it reads acts.
-fn local_end(resolver: &Resolver<'_>, event: Event, end_of_node: &[u32]) -> Option<u32> {
-    let (Event::Make(node) | Event::Save(node, _)) = event else { return None };
-    let operands = resolver.flow.operands(resolver.flow.node(node));
-    let makers = operands.iter().filter_map(|operand| operand.maker);
+/// Where the maker of something that it reads from memory acts.
+fn local_end(flow: &Flow, event: Event, end_of_node: &[u32]) -> Option<u32> {
+    let (Event::Make(id) | Event::Save(id, _)) = event else { return None };
+    let node = flow.node(id);
+    let local = flow.operands(node).iter().filter(|operand| operand.place.rank == node.rank);
+    let makers = local.filter_map(|operand| operand.maker);
     makers.map(|maker| end_of_node[maker.index()]).find(|&end| end != NONE)
 }
 
 /// Numbers the sets of each rank in the order in which they first act.
-fn deal(sets: &mut Sets, ends: &[u32], run: &Run, most: u32) -> Blocks {
+fn deal(sets: &mut Sets, ends: &[u32], run: &Agenda, most: u32) -> Blocks {
     let mut blocks = Blocks { of_event: Vec::with_capacity(ends.len()), starts: vec![0] };
     let mut number = vec![NONE; sets.parent.len()];
     let mut next = 0;

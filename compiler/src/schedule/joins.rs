@@ -15,6 +15,7 @@ use super::waits::Waits;
 pub(super) fn find(resolver: &Resolver<'_>, run: &Run, order: &Order, waits: &Waits) -> Vec<bool> {
     let mut joined = vec![false; run.events.len()];
     let mut wanted = false;
+    let overlaid = !resolver.trace.inplace.is_empty();
     let (mut before, mut here): (Vec<Operand>, Vec<Operand>) = (Vec::new(), Vec::new());
     for block in order.blocks() {
         let mut last: Option<(u32, Shape)> = None;
@@ -23,7 +24,11 @@ pub(super) fn find(resolver: &Resolver<'_>, run: &Run, order: &Order, waits: &Wa
             here.clear();
             let shape = resolver.operands(run.events[event as usize], &mut here);
             if let Some((earlier, of_earlier)) = last {
-                let apart = waits.is_awaited(earlier) || !waits.of(event).is_empty();
+                // Where a form lays places on each other, neighbours of the plan may meet in memory.
+                let local = |operand: &Operand| matches!(operand, Operand::Local { .. });
+                let (sources, destinations) = here.split_at(shape.sources as usize);
+                let meets = overlaid && sources.iter().any(local) && destinations.iter().any(local);
+                let apart = meets || waits.is_awaited(earlier) || !waits.of(event).is_empty();
                 let same = !apart && Shape { width: shape.width, ..of_earlier } == shape;
                 joined[earlier as usize] =
                     same && continues(resolver, &of_earlier, (&before, &here), width + shape.width);

@@ -3,7 +3,7 @@
 //! In: the flow. Out: the place of each node in one order of all nodes, that keeps every dependence. By round first; within a round by
 //! distance (to − from) mod n, so that ranks march in rotation and not all upon one; then as written.
 
-use crate::flow::{Flow, NodeId};
+use crate::flow::{Flow, NodeId, Operand};
 
 /// One order of all nodes.
 pub(super) struct Keys {
@@ -11,6 +11,8 @@ pub(super) struct Keys {
     pub(super) order: Vec<NodeId>,
     /// By node: its place in `order`.
     pub(super) position: Vec<u32>,
+    /// By round: the place of its first node.
+    rounds: Vec<u32>,
 }
 
 impl Keys {
@@ -25,7 +27,21 @@ impl Keys {
         for (at, &id) in (0..).zip(&order) {
             position[id as usize] = at;
         }
-        Keys { order: order.into_iter().map(NodeId).collect(), position }
+        let mut rounds: Vec<u32> = Vec::new();
+        for (at, &id) in (0..).zip(&order) {
+            rounds.resize(rounds.len().max(flow.nodes[id as usize].round as usize + 1), at);
+        }
+        Keys { order: order.into_iter().map(NodeId).collect(), position, rounds }
+    }
+
+    /// When a round begins: before all its nodes.
+    pub(super) fn round_start(&self, round: u32) -> u32 {
+        2 * self.rounds[round as usize]
+    }
+
+    /// The node in whose round an operand must be read from memory: who reads it in the program, or who overwrites it first.
+    pub(super) fn due(&self, operand: &Operand) -> NodeId {
+        operand.guard.filter(|guard| self.at(*guard) < self.at(operand.by)).unwrap_or(operand.by)
     }
 
     /// When a node acts.

@@ -3,11 +3,13 @@
 //! In: a proved [`Trace`], its [`ChunkGraph`] (out of place), options. Out: a [`Plan`] that nothing is trusted of: `plan::verify`
 //! and `validate` judge it by code that shares nothing with this.
 //!
-//! The one hard idea: an order T of all nodes that keeps every dependence (`keys`). Every rank does what it does in that order;
-//! messages are sent by the step that makes their value where T allows (`transfers`); a run of all ranks with so many slots per channel
-//! shows that nothing gets stuck, and splits what would (`simulate`). Only then is a rank's work dealt out to
-//! blocks (`blocks`), which keeps what the run has shown, since blocks and their waits ask for less than that order does.
+//! The one hard idea: an order T of all nodes that keeps every dependence (`keys`). Messages are sent by the step that makes their
+//! value where T allows, else by a step of their own at the start of the round that takes them (`transfers`, `agenda`). What
+//! joins channels is one block; what is left apart is independent (`blocks`). A run of all blocks with so many slots per
+//! channel shows that nothing gets stuck, and changes what would (`simulate`). What blocks of a rank must wait for
+//! then follows from the memory they share (`waits`).
 
+mod agenda;
 mod blocks;
 mod joins;
 mod keys;
@@ -21,10 +23,10 @@ mod waits;
 
 use std::borrow::Cow;
 
-use plan::ids::BlockId;
 use plan::plan::{Channel, ChannelKind, Header, Plan, ProofStatus};
 use plan::schedule::Schedule;
 
+use self::agenda::Agenda;
 use self::keys::Keys;
 use self::program::Order;
 use self::resolve::Resolver;
@@ -42,30 +44,35 @@ pub fn schedule(trace: &Trace, graph: &ChunkGraph, options: &Options, sources: &
     let spans = spans::intern(trace, sources);
     let finished = memory::finished_values(trace, graph);
     let places = laid_on_each_other(trace, graph);
-    let mut flow = flow::build(trace, graph, &places, &finished, &spans);
-    passes::run(trace, graph, options, &mut flow);
-
-    let keys = Keys::new(&flow, trace.ranks);
-    let mut transfers = Transfers::new(&flow, &keys, options);
-    let run = simulate::simulate(&flow, &keys, &mut transfers, options, trace.ranks);
+    // Moves as wide as they are; cell by cell only if that gets stuck.
+    let planned = [u32::MAX, options.slots.max(1)].into_iter().find_map(|widest| {
+        let mut flow = flow::build(trace, graph, &places, &finished, &spans, widest);
+        passes::run(trace, graph, options, &mut flow);
+        let keys = Keys::new(&flow, trace.ranks);
+        let mut transfers = Transfers::new(&flow, &keys, options);
+        let agenda = Agenda::new(&flow, &keys, &transfers, trace.ranks);
+        let blocks = blocks::assign(&flow, &transfers, &agenda, options);
+        let run = simulate::simulate(&flow, &keys, &mut transfers, &agenda, &blocks, options)?;
+        Some((flow, transfers, blocks, run))
+    });
+    // With messages that fit their channels the run always ends.
+    let (mut flow, transfers, blocks, run) = planned.expect("messages fit their channels");
     resolve::keep_what_is_read(&mut flow, &transfers, &run);
 
     let resolver = Resolver::new(trace, &flow, &transfers, &memory, &places, &run);
-    let blocks = blocks::assign(&resolver, &run, options);
     let waits = waits::find(&resolver, &run, &blocks);
-    let order = Order::new(&blocks);
+    let order = Order::new(&run, &blocks);
     let joined = joins::find(&resolver, &run, &order, &waits);
     let program = program::write(&resolver, &run, &blocks, &order, &waits, &joined);
 
     let mut readers = Vec::new();
     let mut channels = Vec::new();
-    for (link, (writer, reader)) in transfers.links.iter().zip(program::ends(&resolver, &run, &blocks)) {
+    for (link, (writer, reader)) in transfers.links.iter().zip(program::ends(&resolver, &run)) {
         let kind = if link.counter { ChannelKind::Counter } else { ChannelKind::Slots };
         let at = readers.len() as u32;
         readers.push(reader);
         channels.push(Channel { writer, readers: at..at + 1, kind });
     }
-    let _: &Vec<BlockId> = &readers;
     Plan {
         header: Header {
             algorithm: trace.algorithm.clone(),

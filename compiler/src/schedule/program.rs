@@ -20,19 +20,19 @@ pub(super) struct Order {
 }
 
 impl Order {
-    pub(super) fn new(blocks: &Blocks) -> Order {
+    pub(super) fn new(run: &Run, blocks: &Blocks) -> Order {
         let count = blocks.starts.last().map_or(0, |&count| count as usize);
         let mut starts = vec![0u32; count + 1];
-        for &block in &blocks.of_event {
+        for &block in &run.blocks {
             starts[block as usize + 1] += 1;
         }
         for i in 1..starts.len() {
             starts[i] += starts[i - 1];
         }
         let mut next = starts.clone();
-        let mut events = vec![0; blocks.of_event.len()];
-        let mut at = vec![0; blocks.of_event.len()];
-        for (event, &block) in (0..).zip(&blocks.of_event) {
+        let mut events = vec![0; run.blocks.len()];
+        let mut at = vec![0; run.blocks.len()];
+        for (event, &block) in (0..).zip(&run.blocks) {
             let slot = &mut next[block as usize];
             (events[*slot as usize], at[event as usize]) = (event, *slot);
             *slot += 1;
@@ -124,9 +124,9 @@ pub(super) fn write(
 }
 
 /// The block of each channel's ends, found by the events that use them.
-pub(super) fn ends(resolver: &Resolver<'_>, run: &Run, blocks: &Blocks) -> Vec<(BlockId, BlockId)> {
+pub(super) fn ends(resolver: &Resolver<'_>, run: &Run) -> Vec<(BlockId, BlockId)> {
     let mut ends = vec![(BlockId(0), BlockId(0)); resolver.transfers.links.len()];
-    for (&event, &block) in run.events.iter().zip(&blocks.of_event) {
+    for (&event, &block) in run.events.iter().zip(&run.blocks) {
         for id in resolver.sent(event) {
             ends[resolver.transfers.list[id.index()].channel as usize].0 = BlockId(block);
         }

@@ -7,8 +7,9 @@ use plan::ids::{BufferId, ChannelId, RankId, SpanId};
 use plan::plan::Operand;
 use rustc_hash::FxHashMap;
 
+use super::agenda::Event;
 use super::memory::Memory;
-use super::simulate::{Event, Run};
+use super::simulate::Run;
 use super::transfers::{NONE, Sent, TransferId, Transfers};
 use crate::flow::{self, Flow, Home, Kind, NodeId};
 use crate::graph::PlaceTable;
@@ -366,7 +367,7 @@ pub(super) fn keep_what_is_read(flow: &mut Flow, transfers: &Transfers, run: &Ru
             Event::Send(id) | Event::Aside(id) => {
                 let transfer = &transfers.list[id.index()];
                 let from_memory = !matches!(transfer.sent, Sent::Later { aside: true } | Sent::Fused);
-                let sent_from_aside = matches!((event, transfer.sent), (Event::Send(_), Sent::Aside(_)));
+                let sent_from_aside = matches!((event, transfer.sent), (Event::Send(_), Sent::Aside));
                 if from_memory && !sent_from_aside {
                     keep(&flow.operands[transfer.operand as usize]);
                 }

@@ -39,10 +39,10 @@ pub(super) struct Transfer {
 pub(super) enum Sent {
     /// By the step that makes it.
     Fused,
-    /// By a step of its own, at this time.
-    Alone(u32),
-    /// It is put aside at this time, and sent just before it is taken.
-    Aside(u32),
+    /// By a step of its own, in the round in which it is taken (or in which its place is overwritten).
+    Alone,
+    /// It is put aside in that round, and sent just before it is taken.
+    Aside,
     /// The step that makes it keeps it (aside, if its home is overwritten too early), and it is sent just before it is taken.
     Later {
         /// Whether it is kept aside.
@@ -157,8 +157,7 @@ fn decide(flow: &Flow, keys: &Keys, options: &Options, list: &mut [Transfer]) {
         if transfer.number == 0 {
             (last, maker_before) = (0, None);
         }
-        let taken = keys.before(transfer.reader);
-        let due = keys.before(operand.before).min(taken);
+        let due = keys.round_start(flow.node(keys.due(operand)).round);
         let fusing = |maker: &NodeId| {
             let room = count[maker.index()] < options.operands;
             options.fuse && room && maker_before != Some(*maker) && keys.at(*maker) > last
@@ -167,16 +166,12 @@ fn decide(flow: &Flow, keys: &Keys, options: &Options, list: &mut [Transfer]) {
         if let Some(maker) = fused {
             count[maker.index()] += 1;
         }
-        transfer.sent = match fused {
-            Some(_) => Sent::Fused,
-            None if due >= last || due == taken => Sent::Alone(due),
-            None => Sent::Aside(due),
+        (transfer.sent, last) = match fused {
+            Some(maker) => (Sent::Fused, keys.at(maker)),
+            None if due >= last => (Sent::Alone, due),
+            None => (Sent::Aside, keys.before(transfer.reader)),
         };
-        (last, maker_before) = match (fused, transfer.sent) {
-            (Some(maker), _) => (keys.at(maker), Some(maker)),
-            (None, Sent::Aside(_)) => (taken, None),
-            (None, _) => (due, None),
-        };
+        maker_before = fused;
     }
 }
 

@@ -58,12 +58,12 @@ pub(super) fn find(resolver: &Resolver<'_>, run: &Run, blocks: &Blocks) -> Waits
             resolver.accesses(run.events[event as usize], &mut accesses);
             let width = resolver.width(run.events[event as usize]);
             places.conflicts(event, pair[0], width, &accesses, &mut found);
-            let block = (blocks.of_event[event as usize] - first_block) as usize;
+            let block = (run.blocks[event as usize] - first_block) as usize;
             // The latest first: it may imply the others.
             found.sort_unstable_by(|a, b| b.cmp(a));
             found.dedup();
             for &earlier in &found {
-                let theirs = (blocks.of_event[earlier as usize] - first_block) as usize;
+                let theirs = (run.blocks[earlier as usize] - first_block) as usize;
                 if theirs != block && clocks.wait(block, theirs, earlier, pair[0]) {
                     waits.targets.push(earlier);
                     waits.awaited[earlier as usize] = true;

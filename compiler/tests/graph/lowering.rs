@@ -45,6 +45,7 @@ fn plan_of(trace: &mut Trace, options: &Options) -> Option<Plan> {
     let mut sources = Sources::default();
     sources.add("random.coll", "\n".repeat(64));
     let plan = schedule(trace, &graph, options, &sources);
+    let text = plan::display::show(&plan).to_string();
     let verified = match verify_fresh(plan, &Limits::default()) {
         Ok(verified) => verified,
         // A value that no one is promised may differ in place; ranks that call in different forms must not meet it.
@@ -55,7 +56,7 @@ fn plan_of(trace: &mut Trace, options: &Options) -> Option<Plan> {
             trace.inplace.clear();
             return plan_of(trace, options);
         }
-        Err(violations) => panic!("{}: {}", violations[0].code(), violations[0]),
+        Err(violations) => panic!("{}: {}\n{text}", violations[0].code(), violations[0]),
     };
     assert_eq!(validate(trace, &graph, &verified).map_err(|faults| format!("{faults:?}")), Ok(()));
     assert!(verified.header.k_min <= options.slots, "k_min is {}", verified.header.k_min);
