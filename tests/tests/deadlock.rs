@@ -6,6 +6,7 @@
 //! more than one slot, one slot fewer must stop it: so the executor here can tell a plan that hangs.
 #![allow(clippy::disallowed_methods, reason = "how many are tried comes from the environment")]
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -75,7 +76,9 @@ fn all(loaded: &Loaded, rows: &[Row], check: &(dyn Fn(&Row) -> Result<bool, Stri
         for _ in 0..2 {
             scope.spawn(|| {
                 while let Some(row) = rows.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    match check(row) {
+                    // A panic is told with its row, too.
+                    let checked = catch_unwind(AssertUnwindSafe(|| check(row)));
+                    match checked.unwrap_or_else(|_| Err("a panic".to_string())) {
                         Ok(ran) => {
                             done.fetch_add(usize::from(ran), Ordering::Relaxed);
                         }
