@@ -7,9 +7,10 @@ use std::cell::Cell;
 
 use common::plans;
 use proptest::prelude::*;
+use rcc_plan::builder::{PlanBuilder, local};
 use rcc_plan::dtype::{Dtype, Op};
 use rcc_plan::file::{ContentHash, FORMAT_VERSION, LoadError, LoadLimits};
-use rcc_plan::plan::{Form, Operand, Plan, ProofStatus, Step};
+use rcc_plan::plan::{Form, Operand, Plan, ProofStatus, Role, Step};
 use rcc_plan::signature::{Call, Signature};
 use rcc_plan::verify::{Limits, verify};
 use sha2::{Digest, Sha256};
@@ -216,6 +217,31 @@ fn bombs_are_refused_quickly() {
         }
     }
     assert!(refused > 20, "{refused}");
+}
+
+/// Loops within loops, of which one repeats very often and another not at all: refused, not waited for.
+#[test]
+fn loops_that_do_nothing_take_no_time() {
+    let mut p = PlanBuilder::new("nested", "custom", &[1]);
+    p.header().cells = 1000;
+    let (input, output) = (p.buffer("input", Role::Send, 1), p.buffer("output", Role::Recv, 1));
+    let block = p.block(0);
+    for (t, u) in (0..9).flat_map(|t| (0..7).map(move |u| (t, u))) {
+        p.step(block, &[local(input, 50 * t + u)], &[local(output, 600 - u)]);
+    }
+    let plan = p.finish().unwrap().plan;
+    let right = plan.to_bytes();
+    assert_eq!(load(&right), Ok(plan));
+    let tail = right.len() - 60..right.len();
+    for large in tail.clone() {
+        for nothing in tail.clone() {
+            let mut bytes = right.clone();
+            bytes[nothing] = 0;
+            bytes.splice(large..large + 1, [0xfe, 0xff, 0xff, 0xff, 0x1f]);
+            seal(&mut bytes);
+            drop(load_within(&bytes, 1 << 20));
+        }
+    }
 }
 
 fn load_within(bytes: &[u8], expanded: u64) -> Result<Plan, LoadError> {

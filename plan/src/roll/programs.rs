@@ -158,7 +158,7 @@ pub(super) fn read(input: &mut Reader<'_>, plan: &mut Plan, budget: &mut Budget)
     let mut seen = vec![0usize; programs.len()];
     for &form in &form_of_block {
         let program = &programs[form as usize];
-        total.add(program.sizes(&shapes, seen[form as usize])?)?;
+        total.add(program.sizes(&shapes, seen[form as usize])?);
         seen[form as usize] += 1;
     }
     budget.charge(total.steps, size_of::<Step>())?;
@@ -221,8 +221,12 @@ impl Programs {
         self.numbers[slot as usize * self.members + member]
     }
 
+    /// How often a loop repeats: at least once, so that repeats never outnumber steps.
     fn count(&self, node: usize, member: usize) -> Read<u32> {
-        narrow(self.number(self.layout.of_node[node][0], member))
+        match narrow(self.number(self.layout.of_node[node][0], member))? {
+            0 => Err(Fault::Malformed("a loop does not repeat")),
+            count => Ok(count),
+        }
     }
 
     /// What one program expands to.
@@ -247,7 +251,7 @@ impl Programs {
                         steps: times,
                         operands: times.saturating_mul(shape.operands.len() as u64),
                         waits: times.saturating_mul(shape.waits.into()),
-                    })?;
+                    });
                 }
             }
         }
@@ -263,11 +267,10 @@ struct Sizes {
 }
 
 impl Sizes {
-    fn add(&mut self, other: Sizes) -> Read<()> {
+    fn add(&mut self, other: Sizes) {
         self.steps = self.steps.saturating_add(other.steps);
         self.operands = self.operands.saturating_add(other.operands);
         self.waits = self.waits.saturating_add(other.waits);
-        Ok(())
     }
 }
 
