@@ -16,5 +16,6 @@ mod passes;
 pub mod pipeline;
 pub mod schedule;
 pub mod source;
+pub mod symmetry;
 pub mod trace;
 pub mod validate;

@@ -17,6 +17,7 @@ use crate::limits::Limits;
 use crate::options::Options;
 use crate::schedule;
 use crate::source::Sources;
+use crate::symmetry::{self, Quotient};
 use crate::trace::{MoveId, Trace};
 use crate::validate;
 
@@ -223,6 +224,54 @@ fn prove_scheduled(
         elaborate::bindings(&loaded.program, request, limits, mv)
     });
     Ok(Proved { trace, graph, proof, forms, warnings })
+}
+
+/// A proof that one rank speaks for all.
+#[derive(Debug)]
+pub struct ProvedByOne {
+    /// One move of each orbit, and any rank's moves.
+    pub quotient: Quotient,
+    /// What was found out.
+    pub proof: symmetry::Proof,
+}
+
+/// Why one rank does not speak for all.
+#[derive(Debug)]
+pub enum NotByOne {
+    /// Not the same at all ranks, or not seen to be: to be followed as a whole. A warning that says why.
+    Unlike(Box<Diagnostic>),
+    /// The program is wrong or excluded, whichever way it is looked at.
+    Failed(Failure),
+}
+
+/// Proves by symmetry: one rank is followed, which must be seen to do what all do. What it takes grows with what one rank
+/// does; limits on moves and places are on those that are looked at.
+pub fn prove_by_one(
+    loaded: &Loaded,
+    request: &Request,
+    bytes: Option<u64>,
+    limits: &Limits,
+    at_stage: &mut dyn FnMut(Stage),
+) -> Result<ProvedByOne, NotByOne> {
+    let when = choose(loaded, request, bytes).when;
+    at_stage(Stage::Elaborate);
+    let quotient = symmetry::quotient_scheduled(&loaded.program, request, when, limits).map_err(
+        |failure| match failure {
+            symmetry::Failure::Refused(refusal) => {
+                let name = &loaded.program.algorithm(request.algorithm).name;
+                NotByOne::Unlike(Box::new(diagnostics::symmetry::refusal(&refusal, name)))
+            }
+            symmetry::Failure::Wrong(error) => NotByOne::Failed(elaboration_failure(&error, loaded)),
+        },
+    )?;
+    at_stage(Stage::Prove);
+    let proof = symmetry::prove(&quotient, limits).map_err(|faults| {
+        let mut bindings = |mv: MoveId| quotient.bindings(mv);
+        let told =
+            faults.iter().map(|f| diagnostics::graph::fault(f, &quotient.trace, &mut bindings)).collect();
+        NotByOne::Failed(Failure::Wrong(told))
+    })?;
+    Ok(ProvedByOne { quotient, proof })
 }
 
 /// The whole pipeline for one shape.

@@ -15,6 +15,7 @@ mod promise;
 pub mod render;
 mod schedule;
 mod short;
+pub mod symmetry;
 pub mod syntax;
 pub mod validate;
 

@@ -94,6 +94,8 @@ pub(crate) struct Walker<'e, 'p> {
     pub algorithm: &'p Algorithm,
     pub shape: &'e [u32],
     pub ranks: u32,
+    /// The ranks whose places count towards the limit: all, unless only some are looked at.
+    pub held: u32,
     /// By buffer; the last is `signal`.
     pub extents: Vec<Extent>,
     pub out: Walked,
@@ -138,6 +140,7 @@ impl<'e, 'p> Walker<'e, 'p> {
             algorithm,
             shape,
             ranks,
+            held: ranks,
             extents,
             out: Walked { chunks: 1, signal, in_place: true, ..Walked::default() },
             step: 0,
@@ -180,7 +183,7 @@ impl<'e, 'p> Walker<'e, 'p> {
         Ok(())
     }
 
-    fn statement(&mut self, statement: &'p Stmt) -> Res<()> {
+    pub(crate) fn statement(&mut self, statement: &'p Stmt) -> Res<()> {
         match statement {
             Stmt::Move(mv) => self.move_(mv),
             Stmt::For(item) => self.for_(item),
@@ -242,6 +245,15 @@ impl<'e, 'p> Walker<'e, 'p> {
     /// told whatever the size.
     fn lane(&mut self, lane: &'p Lane) -> Res<()> {
         let outer = self.lane;
+        self.lane = self.channel(lane)?;
+        let done = self.statements(&lane.body);
+        self.lane = outer;
+        done
+    }
+
+    /// The channel inside a label.
+    pub(crate) fn channel(&mut self, lane: &'p Lane) -> Res<u16> {
+        let mut held = self.lane;
         for &(choice, channel) in &lane.channels {
             let value = self.machine().eval(channel).map_err(|halt| halt.within(lane.span))?;
             let known = u16::try_from(value).ok().filter(|&channel| channel <= MOST_LANE);
@@ -251,12 +263,10 @@ impl<'e, 'p> Walker<'e, 'p> {
             };
             // Those outside every `when` come first.
             if choice == 0 || choice == self.choice {
-                self.lane = known;
+                held = known;
             }
         }
-        let done = self.statements(&lane.body);
-        self.lane = outer;
-        done
+        Ok(held)
     }
 
     fn for_(&mut self, item: &'p For) -> Res<()> {
@@ -358,7 +368,7 @@ impl<'e, 'p> Walker<'e, 'p> {
         let blocks: u64 = self.extents[..signal].iter().map(|extent| u64::from(extent.blocks)).sum();
         let cells = u64::from(self.out.chunks);
         let cuts = self.out.chunks_span.map(|span| Cut { span, cells }).into_iter().collect();
-        check_places(self.engine.limits.places, self.ranks, blocks, cells, cuts, span)
+        check_places(self.engine.limits.places, self.held, blocks, cells, cuts, span)
     }
 
     /// Adds the `let`s of statements that ran to what is known of a halt.

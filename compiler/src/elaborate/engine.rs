@@ -36,7 +36,7 @@ pub(crate) struct Engine<'p> {
     /// Which channels of labels hold: 0 for those outside every `when` of a schedule, 1 for those of the first `when`.
     choice: usize,
     /// How many algorithms are being elaborated, one within the other.
-    depth: u32,
+    pub depth: u32,
     index: FxHashMap<Key, u32>,
 }
 
@@ -246,7 +246,7 @@ impl<'p> Engine<'p> {
     }
 
     /// Evaluates the collective's arguments here, and what it lacks by its own defaults.
-    fn collective_frame(
+    pub(crate) fn collective_frame(
         &mut self,
         collective: &'p Collective,
         args: &[Option<ExprId>],
@@ -270,7 +270,7 @@ impl<'p> Engine<'p> {
     }
 
     /// Runs `inside` with the collective's own frame.
-    fn in_collective<T>(
+    pub(crate) fn in_collective<T>(
         &mut self,
         collective: &'p Collective,
         frame: &CollectiveFrame,
@@ -295,7 +295,7 @@ impl<'p> Engine<'p> {
     }
 
     /// The collective's buffers; its frame is open.
-    fn buffers(&mut self, collective: &'p Collective, ranks: u32) -> Res<Vec<Buffer>> {
+    pub(crate) fn buffers(&mut self, collective: &'p Collective, ranks: u32) -> Res<Vec<Buffer>> {
         let mut buffers = Vec::with_capacity(collective.buffers.len());
         for buffer in &collective.buffers {
             let blocks = match buffer.blocks {
@@ -338,9 +338,9 @@ impl<'p> Engine<'p> {
 }
 
 /// The values that a collective's frame starts with.
-struct CollectiveFrame {
-    shape: Vec<u32>,
-    params: Vec<i64>,
+pub(crate) struct CollectiveFrame {
+    pub shape: Vec<u32>,
+    pub params: Vec<i64>,
 }
 
 /// The extents of a trace's buffers, cut into `chunks` chunks per block.
@@ -351,7 +351,7 @@ pub(crate) fn extents(buffers: &[Buffer], chunks: u32) -> Vec<Extent> {
         .collect()
 }
 
-fn named(params: &[Param], values: &[i64]) -> Vec<(String, i64)> {
+pub(crate) fn named(params: &[Param], values: &[i64]) -> Vec<(String, i64)> {
     params.iter().map(|param| param.name.clone()).zip(values.iter().copied()).collect()
 }
 

@@ -378,7 +378,7 @@ fn describe(trace: &Trace, place: Place, width: u32) -> String {
 }
 
 /// Removes scratch that no move touches, and adds `signal` if any does.
-fn prune(trace: &mut Trace) {
+pub(crate) fn prune(trace: &mut Trace) {
     let mut used: Vec<bool> = trace.buffers.iter().map(|b| b.kind != BufferKind::Scratch).collect();
     used.push(false);
     for mv in &trace.moves {

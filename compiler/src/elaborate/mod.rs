@@ -102,7 +102,7 @@ pub fn elaborate_scheduled(
 }
 
 /// Moves that no label gives a channel take the first.
-fn end_lanes(trace: &mut Trace) {
+pub(crate) fn end_lanes(trace: &mut Trace) {
     for mv in trace.moves.iter_mut().filter(|mv| mv.lane == body::NO_LANE) {
         mv.lane = 0;
     }
@@ -168,7 +168,7 @@ pub(crate) fn replay(program: &Program, key: &Key, limits: &Limits, mv: MoveId) 
 }
 
 /// Checks a request's parameters and completes them.
-fn key<'p>(engine: &mut Engine<'p>, request: &Request) -> Res<Key> {
+pub(crate) fn key<'p>(engine: &mut Engine<'p>, request: &Request) -> Res<Key> {
     let program: &'p Program = engine.program;
     let algorithm = program.algorithm(request.algorithm);
     let span = algorithm.name_span;

@@ -371,7 +371,7 @@ fn rank(machine: &mut Machine<'_>, id: ExprId, ranks: u32) -> Res<u32> {
 }
 
 /// First block and number of blocks of a region of the collective.
-fn region(
+pub(crate) fn region(
     machine: &mut Machine<'_>,
     collective: &Collective,
     trace: &Trace,

@@ -1,0 +1,7 @@
+//! Proofs by symmetry, against the whole trace followed move by move, which shares nothing with them but elaboration.
+
+mod library;
+mod mutants;
+mod random;
+mod scale;
+mod support;
