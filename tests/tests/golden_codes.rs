@@ -32,6 +32,8 @@ const KINDS: &[(&str, &[&str])] = &[
     ("a promise that is broken", &["coll::promise"]),
     ("a promise that is broken in place only", &["reject/in_place/"]),
     ("ranks that are not synchronised", &["coll::not_synchronised"]),
+    ("a schedule that is wrong", &["reject/schedules/"]),
+    ("a channel that there cannot be", &["coll::bad_channel"]),
     ("what a peer takes for right", &["reject/peers/"]),
 ];
 
