@@ -65,7 +65,7 @@ pub fn validate(trace: &Trace, graph: &ChunkGraph, plan: &VerifiedPlan) -> Resul
         return Err(fault(FaultKind::Shape));
     }
     let sides = sides(trace, plan).map_err(|name| fault(FaultKind::Buffer { name }))?;
-    if translated_promise(trace, &sides).as_ref() != Some(&plan.promise) {
+    if !same_promise(trace, &sides, &plan.promise) {
         return Err(fault(FaultKind::Promise));
     }
     let symbolic = plan.symbolic();
@@ -106,45 +106,69 @@ fn sides(trace: &Trace, plan: &Plan) -> Result<Vec<Sides>, String> {
     trace.buffers.iter().map(of).collect()
 }
 
-/// The trace's promise in terms of the plan's buffers; none if some block has no counterpart.
-fn translated_promise(trace: &Trace, sides: &[Sides]) -> Option<Promise> {
+/// Whether a promise in terms of the plan's buffers is the trace's.
+fn same_promise(trace: &Trace, sides: &[Sides], found: &Promise) -> bool {
     let promise = &trace.promise;
     let send = |b: &BlockRef| Some(BlockRef { buffer: sides[b.buffer.index()].send?, ..*b });
     let recv = |b: BlockRef| Some(BlockRef { buffer: sides[b.buffer.index()].recv?, ..b });
-    let clause = |c: &Clause| Some(Clause { place: recv(c.place)?, list: c.list });
-    Some(Promise {
-        clauses: promise.clauses.iter().map(clause).collect::<Option<_>>()?,
-        lists: promise.lists.iter().map(|list| list.iter().map(send).collect()).collect::<Option<_>>()?,
-        synchronised: promise.synchronised,
-    })
+    let same_clause =
+        |(c, found): (&Clause, &Clause)| recv(c.place) == Some(found.place) && c.list == found.list;
+    let same_list = |(list, found): (&Vec<BlockRef>, &Vec<BlockRef>)| {
+        list.len() == found.len() && list.iter().zip(found).all(|(b, found)| send(b) == Some(*found))
+    };
+    promise.synchronised == found.synchronised
+        && promise.clauses.len() == found.clauses.len()
+        && promise.clauses.iter().zip(&found.clauses).all(same_clause)
+        && promise.lists.len() == found.lists.len()
+        && promise.lists.iter().zip(&found.lists).all(same_list)
 }
 
 /// Of each value of the plan: the same expression among the trace's values, if the trace makes it.
-fn translate(
-    trace: &Trace,
-    graph: &ChunkGraph,
-    symbolic: &Symbolic,
-    sides: &[Sides],
-) -> Vec<Option<ValueId>> {
-    let mut same = vec![None; symbolic.values.len()];
-    for version in &graph.versions[..graph.entries as usize] {
-        let Place { buffer, rank, cell } = graph.places.place(version.place);
-        if trace.buffers[buffer.index()].kind != BufferKind::Signal
-            && let Some(send) = sides[buffer.index()].send
-            && let Some(entry) = symbolic.entry(send, rank, cell)
-        {
-            same[entry.0 as usize] = Some(version.value);
+struct Translation(Vec<u32>);
+
+/// The trace makes no such expression.
+const NONE: u32 = u32::MAX;
+
+impl Translation {
+    fn of(&self, value: ValueId) -> Option<ValueId> {
+        let same = self.0[value.0 as usize];
+        (same != NONE).then_some(ValueId(same))
+    }
+}
+
+fn translate(trace: &Trace, graph: &ChunkGraph, symbolic: &Symbolic, sides: &[Sides]) -> Translation {
+    let mut same = Translation(vec![NONE; symbolic.values.len()]);
+    let mut entries = &graph.versions[..graph.entries as usize];
+    while let Some(first) = entries.first() {
+        // Entry versions are sorted by place: those of one buffer at one rank follow each other.
+        let (place, len) = graph.places.stretch(first.place);
+        let count = entries.partition_point(|version| version.place - first.place < len);
+        let (own, rest) = entries.split_at(count);
+        entries = rest;
+        let Place { buffer, rank, .. } = place;
+        if trace.buffers[buffer.index()].kind == BufferKind::Signal {
+            continue;
+        }
+        let Some(send) = sides[buffer.index()].send else { continue };
+        for version in own {
+            let cell = place.cell + (version.place - first.place);
+            if let Some(entry) = symbolic.entry(send, rank, cell) {
+                same.0[entry.0 as usize] = version.value.0;
+            }
         }
     }
-    for v in 0..same.len() {
-        same[v] = match symbolic.values.node(ValueId(v as u32)) {
-            Node::Leaf(_) => same[v],
-            Node::Post(inner) => same[inner.0 as usize],
+    for v in 0..same.0.len() {
+        match symbolic.values.node(ValueId(v as u32)) {
+            Node::Leaf(_) => {}
+            Node::Post(inner) => same.0[v] = same.0[inner.0 as usize],
             Node::Combined { left, right, rounded } => {
-                let operands = same[left.0 as usize].zip(same[right.0 as usize]);
-                operands.and_then(|(left, right)| graph.values.find(left, right, rounded))
+                if let (Some(left), Some(right)) = (same.of(left), same.of(right))
+                    && let Some(found) = graph.values.find(left, right, rounded)
+                {
+                    same.0[v] = found.0;
+                }
             }
-        };
+        }
     }
     same
 }
@@ -154,7 +178,7 @@ fn first_difference(
     graph: &ChunkGraph,
     symbolic: &Symbolic,
     sides: &[Sides],
-    translation: &[Option<ValueId>],
+    translation: &Translation,
     form: Form,
 ) -> Option<Fault> {
     let mut first = None;
@@ -167,7 +191,7 @@ fn first_difference(
             let last = graph.last[graph.places.index(place) as usize].map(|v| graph.version(v));
             let found = symbolic.exit(form, recv, rank, cell);
             let wanted = last.map(|v| v.value);
-            if found.and_then(|value| translation[value.0 as usize]) != wanted || wanted.is_none() {
+            if found.and_then(|value| translation.of(value)) != wanted || wanted.is_none() {
                 differ += 1;
                 first = first.or(Some((place, last, found)));
             }
@@ -179,7 +203,7 @@ fn first_difference(
         Node::Combined { .. } | Node::Post(_) => "?".to_string(),
     };
     let in_trace = |value: ValueId| leaf(value);
-    let in_plan = |value: ValueId| translation[value.0 as usize].map_or("?".to_string(), leaf);
+    let in_plan = |value: ValueId| translation.of(value).map_or("?".to_string(), leaf);
     let kind = FaultKind::Value {
         place,
         buffer: trace.buffer(place).name.clone(),

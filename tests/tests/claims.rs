@@ -35,7 +35,9 @@ fn sent(algorithm: &str, shape: &[u32]) -> Option<f64> {
     let folded = if n > p { 1.0 } else { 0.0 };
     let name = algorithm.strip_prefix("std::").expect("a standard algorithm");
     Some(match name {
-        "allreduce::ring" | "allreduce::two_shot" | "broadcast::scatter_allgather" => 2.0 * (n - 1.0) / n,
+        "allreduce::ring" | "allreduce::swing" | "allreduce::two_shot" | "broadcast::scatter_allgather" => {
+            2.0 * (n - 1.0) / n
+        }
         "allreduce::halving_doubling" => 2.0 * (p - 1.0) / p + folded,
         "allreduce::recursive_doubling" => lg_p + folded,
         "allreduce::one_shot" | "alltoall::direct" | "scatter::direct" | "scatter::binomial" => n - 1.0,

@@ -57,8 +57,9 @@ pub fn build_within(trace: &Trace, form: Form, limits: &Limits) -> Result<ChunkG
             form,
             values: Values::default(),
             last: vec![None; places.len()],
+            // Room is no memory until it is written to; there are at most as many entry values as places.
+            versions: Vec::with_capacity(places.len() + writes as usize),
             places,
-            versions: Vec::with_capacity(writes as usize),
             entries: 0,
             written: Vec::with_capacity(trace.moves.len()),
             first_read: Vec::with_capacity(trace.moves.len()),
@@ -155,17 +156,21 @@ impl Builder<'_> {
     fn read_sources(&mut self, m: usize) {
         let (trace, graph) = (self.trace, &mut self.graph);
         let mv = &trace.moves[m];
-        graph.first_read.push(graph.reads.len() as u32);
-        for i in 0..mv.width {
-            if adds(trace, mv) {
-                graph.reads.push(NOTHING);
-            }
-            for &source in trace.sources(mv) {
-                let place = source.plus(i);
-                let version = graph.last[graph.places.index(place) as usize];
-                graph.reads.push(version.unwrap_or(NOTHING));
-                if version.is_none() {
-                    self.faults.note(trace, FaultKind::NothingWritten { mv: MoveId(m as u32), place });
+        let first = graph.reads.len();
+        graph.first_read.push(first as u32);
+        let own = usize::from(adds(trace, mv));
+        let sources = trace.sources(mv);
+        let arity = own + sources.len();
+        graph.reads.resize(first + mv.width as usize * arity, NOTHING);
+        for (k, &source) in sources.iter().enumerate() {
+            for i in 0..mv.width {
+                let version = graph.last[graph.places.index(source.plus(i)) as usize];
+                match version {
+                    Some(version) => graph.reads[first + i as usize * arity + own + k] = version,
+                    None => {
+                        let kind = FaultKind::NothingWritten { mv: MoveId(m as u32), place: source.plus(i) };
+                        self.faults.note(trace, kind);
+                    }
                 }
             }
         }
@@ -176,30 +181,32 @@ impl Builder<'_> {
         let (mv, id) = (&trace.moves[m], MoveId(m as u32));
         let kind = trace.buffer(mv.to).kind;
         let arity = arity(trace, mv) as usize;
+        let adds = adds(trace, mv);
+        let in_step = trace.moves[group].step != 0;
+        let of_user = matches!(kind, BufferKind::Out | BufferKind::Inout | BufferKind::In);
         self.graph.written.push(VersionId(self.graph.versions.len() as u32));
         if kind == BufferKind::In {
             self.faults.note(trace, FaultKind::InWritten { mv: id, place: mv.to });
         }
         for i in 0..mv.width {
-            let to = mv.to.plus(i);
-            let index = self.graph.places.index(to);
+            let index = self.graph.places.index(mv.to.plus(i));
             let first = self.graph.first_read[m] as usize + i as usize * arity;
             let before = self.graph.last[index as usize];
-            if adds(trace, mv) {
+            if adds {
                 self.graph.reads[first] = before.unwrap_or(NOTHING);
                 if before.is_none() {
-                    self.faults.note(trace, FaultKind::CombineIntoNothing { mv: id, place: to });
+                    self.faults.note(trace, FaultKind::CombineIntoNothing { mv: id, place: mv.to.plus(i) });
                 }
             } else if self.copies_itself(mv, i, index) {
                 let value = self.value(self.graph.reads[first]);
                 self.graph.versions.push(Version { place: index, value, writer: Some(id) });
                 continue;
             }
-            if trace.moves[group].step != 0 {
-                self.check_conflict(id, to, before, group);
+            if in_step {
+                self.check_conflict(id, mv.to.plus(i), before, group);
             }
             let value = self.combined(id, i, first..first + arity);
-            if matches!(kind, BufferKind::Out | BufferKind::Inout | BufferKind::In) {
+            if of_user {
                 self.check_position(id, i, value);
             }
             self.write(index, value, Some(id));
@@ -213,7 +220,25 @@ impl Builder<'_> {
     }
 
     /// What cell `i` of a move leaves behind.
+    #[inline]
     fn combined(&mut self, id: MoveId, i: u32, reads: Range<usize>) -> ValueId {
+        // Nearly all: a copy, or a sum of two of the same position.
+        match self.graph.reads[reads.clone()] {
+            [one] if one != NOTHING => return self.graph.version(one).value,
+            [left, right] if left != NOTHING && right != NOTHING => {
+                let [left, right] = [left, right].map(|version| self.graph.version(version).value);
+                let poisoned = self.poison.is_some_and(|poison| left == poison || right == poison);
+                let values = &mut self.graph.values;
+                if !poisoned && values.class(left) == values.class(right) {
+                    return values.combine(left, right, true);
+                }
+            }
+            _ => {}
+        }
+        self.combined_of_many(id, i, reads)
+    }
+
+    fn combined_of_many(&mut self, id: MoveId, i: u32, reads: Range<usize>) -> ValueId {
         let mut operands = std::mem::take(&mut self.operands);
         operands.clear();
         for r in reads {
@@ -254,6 +279,7 @@ impl Builder<'_> {
     }
 
     /// The caller's buffers take only pieces of their own position in a block.
+    #[inline]
     fn check_position(&mut self, id: MoveId, i: u32, value: ValueId) {
         let trace = self.trace;
         let mv = &trace.moves[id.0 as usize];

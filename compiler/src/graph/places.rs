@@ -84,6 +84,13 @@ impl PlaceTable {
         Place { cell: stretch.first.cell + (index - stretch.start), ..stretch.first }
     }
 
+    /// The cell of an index, and how many indices from there on are of cells that follow it.
+    pub fn stretch(&self, index: u32) -> (Place, u32) {
+        let next = self.stretches.partition_point(|s| s.start <= index);
+        let end = self.stretches.get(next).map_or(self.len, |stretch| stretch.start);
+        (self.place(index), end - index)
+    }
+
     /// How many indices there are (some unused under [`Form::Same`]).
     pub fn len(&self) -> usize {
         self.len as usize

@@ -88,12 +88,14 @@ fn clauses(
     let mut same_bits = None;
     let mut first: Option<(Place, u32)> = None;
     let mut broken = 0u32;
-    'all: for (list, clauses) in by_list(trace) {
+    let order = by_list(trace);
+    'all: for clauses in order.chunk_by(|&a, &b| list_of(trace, a) == list_of(trace, b)) {
+        let list = list_of(trace, clauses[0]);
         operands.take(trace, graph, list);
         let shared = clauses.iter().any(|&c| place(trace, c, 0).rank != place(trace, clauses[0], 0).rank);
         for i in 0..trace.cells {
             let mut bits = None;
-            for &c in &clauses {
+            for &c in clauses {
                 let place = place(trace, c, i);
                 let value = held(graph, place);
                 let mut right = false;
@@ -131,14 +133,15 @@ fn clauses(
     Ok((fault, same_bits))
 }
 
-/// The clauses of each list that has any, in the order of lists.
-fn by_list(trace: &Trace) -> impl Iterator<Item = (u32, Vec<u32>)> {
+/// The clauses, those of one list after those of the one before.
+fn by_list(trace: &Trace) -> Vec<u32> {
     let mut order: Vec<u32> = (0..trace.promise.clauses.len() as u32).collect();
-    let list = |&c: &u32| trace.promise.clauses[c as usize].list;
-    order.sort_by_key(list);
-    let groups: Vec<_> =
-        order.chunk_by(|a, b| list(a) == list(b)).map(|g| (list(&g[0]), g.to_vec())).collect();
-    groups.into_iter()
+    order.sort_by_key(|&c| list_of(trace, c));
+    order
+}
+
+fn list_of(trace: &Trace, clause: u32) -> u32 {
+    trace.promise.clauses[clause as usize].list
 }
 
 /// Cell `i` of the block that a clause speaks of.
