@@ -21,3 +21,11 @@ mod source;
 mod traces;
 mod validate;
 mod wording;
+
+/// How many cases a property is tried on: `usual`, and more or fewer as `PROPTEST_CASES` is more or fewer than 256.
+fn cases(usual: u32) -> proptest::prelude::ProptestConfig {
+    let given = proptest::prelude::ProptestConfig::default();
+    let cases = (u64::from(usual) * u64::from(given.cases) / 256).clamp(1, u64::from(u32::MAX)) as u32;
+    let max_global_rejects = cases.saturating_mul(20);
+    proptest::prelude::ProptestConfig { cases, max_global_rejects, ..given }
+}
