@@ -137,6 +137,9 @@ pub(crate) struct Compile {
     /// The size of the calls it is for: bytes of the larger of send and receive buffer, by which its schedule chooses
     #[arg(long, short = 'b', value_name = "SIZE", value_parser = size::parse)]
     pub(crate) bytes: Option<u64>,
+    /// Look at one rank only: where all ranks do the same, the others are neither made nor followed
+    #[arg(long, value_name = "RANK")]
+    pub(crate) rank: Option<u32>,
     /// Write the result to a file, whole or not at all
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,

@@ -16,7 +16,7 @@ use compiler::check::checked::AlgorithmId;
 use compiler::diagnostics::Diagnostic;
 use compiler::elaborate::Request;
 use compiler::limits::Limits;
-use compiler::pipeline::{self, Loaded};
+use compiler::pipeline::{self, Loaded, NotByOne};
 
 use crate::args;
 use crate::failure::Failure;
@@ -27,6 +27,15 @@ use crate::worlds::{self, Skipped};
 
 /// Stages recurse over trees as deep as `--limit nesting` allows.
 const STACK: usize = 16 << 20;
+
+/// What a world that is too large to be followed as a whole is refused with.
+const TOO_MUCH: [&str; 5] = [
+    "coll::too_many_moves",
+    "coll::too_many_turns",
+    "coll::too_many_places",
+    "coll::too_many_elements",
+    "coll::too_large",
+];
 
 /// An algorithm and what became of it.
 struct Task<'a> {
@@ -44,6 +53,8 @@ struct Outcome {
     shape: Shape,
     /// How many jobs (roots) were proved.
     proved: usize,
+    /// How many of them by following one rank for all.
+    by_symmetry: usize,
     /// The `require` that excludes a job.
     excluded: Option<(String, Diagnostic)>,
     errors: Vec<At>,
@@ -61,7 +72,7 @@ struct At {
 
 /// What one job found.
 enum Found {
-    Proved { same_bits: Option<bool>, warnings: Vec<Diagnostic> },
+    Proved { by_symmetry: bool, same_bits: Option<bool>, warnings: Vec<Diagnostic> },
     Excluded(String, Box<Diagnostic>),
     Wrong(Vec<Diagnostic>),
 }
@@ -189,8 +200,28 @@ fn prove_all(
 
 fn prove(loaded: &Loaded, request: &Request, limits: &Limits) -> Found {
     match pipeline::prove(loaded, request, limits, &mut |_| {}) {
-        Ok(proved) => Found::Proved { same_bits: proved.proof.same_bits, warnings: proved.warnings },
+        Ok(proved) => {
+            Found::Proved { by_symmetry: false, same_bits: proved.proof.same_bits, warnings: proved.warnings }
+        }
         Err(pipeline::Failure::Excluded { why, diagnostic }) => Found::Excluded(why, diagnostic),
+        Err(pipeline::Failure::Wrong(errors))
+            if errors.iter().all(|error| TOO_MUCH.contains(&error.code)) =>
+        {
+            // Too much to follow as a whole: perhaps one rank speaks for all.
+            match pipeline::prove_by_one(loaded, request, None, limits, &mut |_| {}) {
+                Ok(proved) => Found::Proved {
+                    by_symmetry: true,
+                    same_bits: proved.proof.same_bits,
+                    warnings: Vec::new(),
+                },
+                Err(NotByOne::Failed(pipeline::Failure::Wrong(found)))
+                    if !found.iter().all(|error| TOO_MUCH.contains(&error.code)) =>
+                {
+                    Found::Wrong(found)
+                }
+                Err(_) => Found::Wrong(errors),
+            }
+        }
         Err(pipeline::Failure::Wrong(errors)) => Found::Wrong(errors),
     }
 }
@@ -200,8 +231,9 @@ impl Outcome {
         let at = |diagnostic| At { roots: roots.to_vec(), diagnostic };
         self.time += time;
         match found {
-            Found::Proved { same_bits, warnings } => {
+            Found::Proved { by_symmetry, same_bits, warnings } => {
                 self.proved += 1;
+                self.by_symmetry += usize::from(by_symmetry);
                 self.same_bits = match (self.same_bits, same_bits) {
                     (Some(known), Some(here)) => Some(known && here),
                     (known, here) => known.or(here),

@@ -5,12 +5,14 @@
 use compiler::choice::{Choice, Verdict};
 use compiler::options::Options;
 use compiler::pipeline::{self, Compiled, Failure as PipelineFailure, Loaded};
+use plan::ids::RankId;
 use serde::Serialize;
 
 use crate::args::{self, Stage};
 use crate::atomic;
 use crate::emit;
 use crate::failure::Failure;
+use crate::one_rank;
 use crate::output::Output;
 use crate::said;
 use crate::shape;
@@ -46,6 +48,7 @@ pub(crate) fn run(args: &args::Compile, output: &mut Output) -> Result<(), Failu
             "write it to a file, as in -o ring.dot",
         ));
     }
+    one_rank::refuse(args)?;
     let limits = args.choice.within.limits()?;
     let mut stages = Stages::new();
     stages.begin("load");
@@ -63,6 +66,9 @@ pub(crate) fn run(args: &args::Compile, output: &mut Output) -> Result<(), Failu
         if args.output.is_none() && !args.timings {
             return Ok(());
         }
+    }
+    if let Some(rank) = args.rank {
+        return one_rank::run(args, RankId(rank), &loaded, &request, &limits, &mut stages, output);
     }
     let busy = output.busy("compiling");
     let options = Options { bytes: args.bytes, ..Options::default() };
@@ -134,10 +140,11 @@ fn summary(compiled: &Compiled) -> String {
     let header = &plan.header;
     let params: String = header.params.iter().map(|(name, value)| format!(", {name} = {value}")).collect();
     format!(
-        "{} implements {} on {} ranks{params}: proved; {} moves, {} steps in {} blocks, k_min = {}",
+        "{} implements {} on {} ranks{params}: proved ({}); {} moves, {} steps in {} blocks, k_min = {}",
         header.algorithm,
         header.collective,
         shape::show(&header.shape),
+        said::status(header.proof),
         compiled.proved.trace.moves.len(),
         plan.steps.len(),
         plan.blocks.len(),
@@ -154,6 +161,7 @@ struct Summary {
     steps: usize,
     blocks: usize,
     copies: u32,
+    proof: &'static str,
     /// Which part of the schedule holds.
     schedule: Option<String>,
     stages: Vec<StageTime>,
@@ -178,6 +186,7 @@ impl Summary {
             steps: plan.steps.len(),
             blocks: plan.blocks.len(),
             copies: plan.header.copies,
+            proof: said::status(plan.header.proof),
             schedule: choice.said().map(str::to_string),
             stages: stages.done().iter().map(|s| StageTime { name: s.name, ms: ms(s.time) }).collect(),
             total_ms: ms(stages.total()),

@@ -18,6 +18,7 @@ mod failure;
 mod fmt;
 mod history;
 mod job_env;
+mod one_rank;
 mod output;
 mod run;
 mod said;

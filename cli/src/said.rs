@@ -6,7 +6,7 @@
 use compiler::choice::Choice;
 use compiler::diagnostics::Diagnostic;
 use compiler::source::Sources;
-use plan::plan::Plan;
+use plan::plan::{Plan, ProofStatus};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -24,6 +24,15 @@ pub(crate) fn schedule(choice: &Choice, plan: &Plan) -> Option<String> {
     }
     let clauses = if clauses.is_empty() { "nothing is asked for".to_string() } else { clauses.join("; ") };
     Some(format!("schedule: {said}: {clauses}"))
+}
+
+/// What has been followed to prove a program or a plan, in two words.
+pub(crate) fn status(status: ProofStatus) -> &'static str {
+    match status {
+        ProofStatus::AllRanks => "all ranks",
+        ProofStatus::BySymmetry => "by symmetry",
+        ProofStatus::None => "none",
+    }
 }
 
 /// A diagnostic.

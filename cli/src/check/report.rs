@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use compiler::diagnostics::{Diagnostic, Severity};
 use compiler::source::Sources;
+use plan::plan::ProofStatus;
 use serde::Serialize;
 
 use super::{At, Outcome, Task, Verdict};
 use crate::failure::Failure;
 use crate::output::{Output, Paint};
-use crate::said::Said;
+use crate::said::{self, Said};
 use crate::shape::{self, Shape};
 use crate::target::Chosen;
 
@@ -77,6 +78,13 @@ fn line(task: &Task<'_>, widths: (usize, usize), output: &mut Output) -> Result<
     if task.every_root && !proved.is_empty() {
         said += ", every root";
     }
+    let (by_symmetry, whole): (Vec<&Outcome>, Vec<&Outcome>) =
+        proved.iter().partition(|outcome| outcome.by_symmetry > 0);
+    said += &match (by_symmetry.is_empty(), whole.is_empty()) {
+        (true, _) => String::new(),
+        (false, true) => ", by symmetry".to_string(),
+        (false, false) => format!(" ({} by symmetry)", shapes(&by_symmetry)),
+    };
     if !proved.is_empty() && wrong.is_empty() {
         // Of collectives that promise no two ranks the same there is nothing to say.
         let known: Vec<bool> = proved.iter().filter_map(|outcome| outcome.same_bits).collect();
@@ -198,6 +206,7 @@ pub(super) fn json(files: &[Chosen], tasks: &[Task<'_>], output: &mut Output) ->
             collective: None,
             shape: None,
             proved: Some(false),
+            proof: None,
             diagnostics: all.map(|diagnostic| Said::new(diagnostic, &file.loaded.sources)).collect(),
             ms: 0.0,
         });
@@ -222,6 +231,7 @@ pub(super) fn json(files: &[Chosen], tasks: &[Task<'_>], output: &mut Output) ->
                 collective: Some(collective(task).to_string()),
                 shape: Some(outcome.shape.clone()),
                 proved,
+                proof: (proved == Some(true)).then(|| status(outcome)),
                 diagnostics: said,
                 ms: outcome.time.as_secs_f64() * 1e3,
             });
@@ -233,6 +243,7 @@ pub(super) fn json(files: &[Chosen], tasks: &[Task<'_>], output: &mut Output) ->
                 collective: Some(collective(task).to_string()),
                 shape: Some(skipped.shape.clone()),
                 proved: none_left.then_some(false),
+                proof: None,
                 diagnostics: Vec::new(),
                 ms: 0.0,
             });
@@ -250,8 +261,14 @@ struct Entry {
     shape: Option<Shape>,
     /// null: skipped.
     proved: Option<bool>,
+    /// Which ranks were followed.
+    proof: Option<&'static str>,
     diagnostics: Vec<Said>,
     ms: f64,
+}
+
+fn status(outcome: &Outcome) -> &'static str {
+    said::status(if outcome.by_symmetry > 0 { ProofStatus::BySymmetry } else { ProofStatus::AllRanks })
 }
 
 fn name<'a>(task: &'a Task<'_>) -> &'a str {
