@@ -107,14 +107,14 @@ fn rings_of_any_size_are_small() {
     }
 }
 
-/// A million clauses are affine in two variables.
+/// A quarter of a million clauses are affine in two variables.
 #[test]
 fn an_alltoall_is_small_in_spite_of_its_promise() {
-    let mut p = PlanBuilder::new("direct", "alltoall", &[1024]);
-    let input = p.buffer("input", Role::Send, 1024);
-    let output = p.buffer("output", Role::Recv, 1024);
-    for r in 0..1024 {
-        (0..1024).for_each(|q| p.promise((output, r, q), &[(input, q, r)]));
+    let mut p = PlanBuilder::new("direct", "alltoall", &[512]);
+    let input = p.buffer("input", Role::Send, 512);
+    let output = p.buffer("output", Role::Recv, 512);
+    for r in 0..512 {
+        (0..512).for_each(|q| p.promise((output, r, q), &[(input, q, r)]));
     }
     assert!(again(&p.finish().unwrap().plan) < 400);
 }

@@ -74,8 +74,15 @@ impl Fit {
     }
 
     /// Whether the window was guessed from the last number alone.
-    pub(super) fn doubtful(&self) -> bool {
+    pub(super) fn guessed_last(&self) -> bool {
         self.guessed > 0 && self.guessed + 1 == self.len
+    }
+
+    /// If little speaks for the window (its last number alone, or numbers that do not go round it), how many numbers there
+    /// were before it was guessed: likely what lies beyond is another row of numbers, not the same one carried back.
+    pub(super) fn doubt(&self) -> Option<usize> {
+        let rounds = (self.len as i64 + 3) * self.stride().abs() >= self.modulus;
+        (self.guessed > 0 && (self.guessed_last() || !rounds)).then_some(self.guessed)
     }
 
     /// Where the window starts.
@@ -129,7 +136,10 @@ mod tests {
         for numbers in [&[0, 1, 2, 9][..], &[0, 3, 1, 3], &[5, 4, 3, 5, 3], &[0, 0, 1, 2], &[1, 2, 0, 2]] {
             assert_eq!(fit(numbers), None, "{numbers:?}");
         }
-        assert!(fit(&[2, 3, 0]).unwrap().doubtful());
-        assert!(!fit(&[2, 3, 0, 1]).unwrap().doubtful());
+        assert_eq!(fit(&[2, 3, 0]).unwrap().doubt(), Some(2));
+        assert_eq!(fit(&[2, 3, 0, 1]).unwrap().doubt(), None);
+        // Two rows, each going down.
+        assert_eq!(fit(&[3, 2, 1, 0, 15, 14, 13, 12]).unwrap().doubt(), Some(4));
+        assert_eq!(fit(&[3, 2, 1, 0, 7, 6, 5, 4]).unwrap().doubt(), None);
     }
 }

@@ -178,7 +178,7 @@ fn term(term: &FlatTerm) -> Term {
 pub(crate) fn rule(numbers: &[u32], natural: u32) -> Option<Affine> {
     let (&first, rest) = numbers.split_first()?;
     let mut fit = Fit::new(first.into(), natural.into());
-    if !rest.iter().all(|&number| fit.push(number.into())) || fit.doubtful() {
+    if !rest.iter().all(|&number| fit.push(number.into())) || fit.doubt().is_some() {
         return None;
     }
     let (low, strides) = (fit.window(), vec![fit.stride()]);

@@ -87,7 +87,7 @@ fn promising(list: &impl Entries, room: &mut Room, first: usize, body: usize) ->
     let next = first + FEWEST * body;
     let signatures = list.signatures();
     let goes_on = next < signatures.len() && signatures[first] == signatures[next];
-    !room.fits.iter().any(Fit::doubtful) || goes_on && follows(list, room, 0, first, next)
+    !room.fits.iter().any(Fit::guessed_last) || goes_on && follows(list, room, 0, first, next)
 }
 
 /// Whether an entry follows the rules from `at` on; they are spoilt if not.
@@ -99,12 +99,12 @@ fn follows(list: &impl Entries, room: &mut Room, at: usize, like: usize, entry: 
 
 /// How often a body repeats; its rules are left in `room`.
 fn extend(list: &impl Entries, room: &mut Room, first: usize, body: usize) -> usize {
-    let count = extend_to(list, room, first, body, usize::MAX);
-    if !room.fits.iter().any(Fit::doubtful) {
-        return count;
+    let mut count = extend_to(list, room, first, body, usize::MAX);
+    // Without what is doubtful; then other numbers may be in doubt.
+    while let Some(shorter) = room.fits.iter().filter_map(Fit::doubt).min() {
+        count = extend_to(list, room, first, body, shorter);
     }
-    // A window that nothing but the last repeat speaks for: without that repeat there is none.
-    extend_to(list, room, first, body, count - 1)
+    count
 }
 
 fn extend_to(list: &impl Entries, room: &mut Room, first: usize, body: usize, most: usize) -> usize {
