@@ -17,10 +17,24 @@ pub struct Options {
     pub fuse: bool,
     /// Bytes of one block times its number of blocks, by which a schedule's `when` chooses; none: the clauses outside.
     pub bytes: Option<u64>,
+    /// Whether ranks reach into each other's memory where that saves a message.
+    pub direct: Direct,
+}
+
+/// Where ranks may reach into each other's memory.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Direct {
+    /// Nowhere: all that ranks exchange are messages.
+    #[default]
+    Never,
+    /// Where it is right in place and out of place.
+    WhereBothFormsAllow,
+    /// Where it is right out of place; if that is anywhere, the plan does not serve calls in place.
+    OutOfPlace,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { slots: 2, blocks: 8, operands: 64, fuse: true, bytes: None }
+        Options { slots: 2, blocks: 8, operands: 64, fuse: true, bytes: None, direct: Direct::Never }
     }
 }

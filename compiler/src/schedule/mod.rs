@@ -11,6 +11,7 @@
 
 mod agenda;
 mod blocks;
+mod direct;
 mod joins;
 mod keys;
 pub(crate) mod memory;
@@ -73,7 +74,7 @@ pub fn schedule(trace: &Trace, graph: &ChunkGraph, options: &Options, sources: &
         readers.push(reader);
         channels.push(Channel { writer, readers: at..at + 1, kind });
     }
-    Plan {
+    let plan = Plan {
         header: Header {
             algorithm: trace.algorithm.clone(),
             collective: trace.collective.clone(),
@@ -100,7 +101,8 @@ pub fn schedule(trace: &Trace, graph: &ChunkGraph, options: &Options, sources: &
         waits: program.waits,
         witnesses: Vec::new(),
         spans: spans.table,
-    }
+    };
+    direct::run(plan, options.direct)
 }
 
 /// Places as the form with the most overlaps lays them.

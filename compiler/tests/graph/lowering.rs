@@ -13,7 +13,7 @@ use plan::reference::{Reference, fill};
 use plan::verify::{Limits, verify_fresh};
 use proptest::prelude::*;
 use rcc_compiler::graph::{Form, build, promise};
-use rcc_compiler::options::Options;
+use rcc_compiler::options::{Direct, Options};
 use rcc_compiler::schedule::schedule;
 use rcc_compiler::source::Sources;
 use rcc_compiler::trace::{BufferKind, Move, MoveKind, Trace};
@@ -28,9 +28,21 @@ use crate::laws::{Case, mutated, wild};
 /// What a compilation may be told.
 pub(crate) fn options() -> impl Strategy<Value = Options> {
     let operands = prop_oneof![3 => Just(64u32), 1 => 1..5u32];
+    let direct = prop_oneof![
+        2 => Just(Direct::Never),
+        1 => Just(Direct::WhereBothFormsAllow),
+        1 => Just(Direct::OutOfPlace),
+    ];
     let fuse = proptest::bool::weighted(0.85);
-    let some = (1..5u32, prop_oneof![Just(8u32), 1..4u32], operands, fuse);
-    some.prop_map(|(slots, blocks, operands, fuse)| Options { slots, blocks, operands, fuse, bytes: None })
+    let some = (1..5u32, prop_oneof![Just(8u32), 1..4u32], operands, fuse, direct);
+    some.prop_map(|(slots, blocks, operands, fuse, direct)| Options {
+        slots,
+        blocks,
+        operands,
+        fuse,
+        bytes: None,
+        direct,
+    })
 }
 
 /// The trace's plan, verified; none if the trace is wrong in itself.
