@@ -214,12 +214,11 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
 /// Reads a plan and proves it anew; what a plan says of itself is not believed.
 pub(crate) fn read_plan(path: &Path, limits: &Limits, output: &mut Output) -> Result<VerifiedPlan, Failure> {
     let bytes = read(path)?;
-    let plan = Plan::from_bytes(&bytes, &LoadLimits { bytes: MOST_BYTES, ..LoadLimits::default() }).map_err(
-        |error| {
-            output.note(&format!("error: cannot read the plan {}: {error}", path.display()));
-            Failure::Wrong
-        },
-    )?;
+    let allowed = LoadLimits { bytes: MOST_BYTES, ..LoadLimits::of(&limits.of_plan()) };
+    let plan = Plan::from_bytes(&bytes, &allowed).map_err(|error| {
+        output.note(&format!("error: cannot read the plan {}: {error}", path.display()));
+        Failure::Wrong
+    })?;
     plan::verify::verify(plan, &limits.of_plan()).map_err(|violations| {
         output.note(&format!("error: the plan {} is refused", path.display()));
         for violation in &violations {

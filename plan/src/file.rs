@@ -32,6 +32,7 @@ use crate::collective::Promise;
 use crate::plan::{Buffer, Header, Plan, SpanTable};
 use crate::roll;
 use crate::roll::wire::{Fault, Writer};
+use crate::verify::Limits;
 
 /// The version of the format that is written, and the only one that is read.
 pub const FORMAT_VERSION: u32 = 2;
@@ -55,6 +56,19 @@ pub struct LoadLimits {
 impl Default for LoadLimits {
     fn default() -> LoadLimits {
         LoadLimits { bytes: 128 << 20, expanded: 4 << 30 }
+    }
+}
+
+impl LoadLimits {
+    /// In proportion to what `verify` is allowed: who raises one limit need not know of the other.
+    pub fn of(limits: &Limits) -> LoadLimits {
+        let (usual, load) = (Limits::default(), LoadLimits::default());
+        let scaled =
+            |now: u64, usual: u64| u128::from(load.expanded) * u128::from(now) / u128::from(usual.max(1));
+        let most = scaled(limits.steps, usual.steps)
+            .max(scaled(limits.accesses, usual.accesses))
+            .max(scaled(limits.places, usual.places));
+        LoadLimits { expanded: load.expanded.max(u64::try_from(most).unwrap_or(u64::MAX)), ..load }
     }
 }
 

@@ -201,6 +201,17 @@ fn what_loops_become_is_limited_before_it_is_made() {
     }
 }
 
+#[test]
+fn limits_of_loading_follow_those_of_verification() {
+    let usual = Limits::default();
+    assert_eq!(LoadLimits::of(&usual), LoadLimits::default());
+    let raised = Limits { accesses: usual.accesses * 3, ..usual.clone() };
+    assert_eq!(LoadLimits::of(&raised).expanded, 3 * LoadLimits::default().expanded);
+    let lowered = Limits { steps: 1, ..usual.clone() };
+    assert_eq!(LoadLimits::of(&lowered), LoadLimits::default());
+    assert_eq!(LoadLimits::of(&Limits { places: u64::MAX, ..usual }).expanded, u64::MAX);
+}
+
 /// Counts of loops, one after the other, as large as they can be: refused, without spelling anything out.
 #[test]
 fn bombs_are_refused_quickly() {
