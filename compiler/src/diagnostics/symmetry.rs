@@ -32,7 +32,6 @@ fn what(why: &Why) -> String {
         Why::Bounds => "this range is not the same at all ranks",
         Why::Filter => "this holds at some ranks and not at others",
         Why::Condition => "this is true at some ranks and not at others",
-        Why::RankOrder => "operands are combined in rank order, which begins at rank 0 for every rank",
         Why::Run => "only an algorithm's own moves are looked at, not those of what it runs",
         Why::Order { .. } => {
             "this and another move of one place come in an order that is another one elsewhere"

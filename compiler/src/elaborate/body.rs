@@ -284,7 +284,7 @@ impl<'e, 'p> Walker<'e, 'p> {
 
     /// Turns and moves of a loop that are certain, without running it: its bounds and those of loops in it are looked
     /// at as far as they read only slots below `known`.
-    fn certain(&mut self, item: &'p For, known: u32) -> (u64, u64) {
+    pub(crate) fn certain(&mut self, item: &'p For, known: u32) -> (u64, u64) {
         let turns = loops::certain_turns(self.machine(), &item.loops, known);
         if turns == 0 || item.loops.filter.is_some() {
             return (turns, 0);
@@ -310,7 +310,7 @@ impl<'e, 'p> Walker<'e, 'p> {
         (turns, moves)
     }
 
-    fn loops_span(&self, item: &For) -> Span {
+    pub(crate) fn loops_span(&self, item: &For) -> Span {
         let binders = &item.loops.binders;
         let ends = binders.first().zip(binders.last());
         ends.map_or(self.algorithm.name_span, |(first, last)| first.span.to(last.span))

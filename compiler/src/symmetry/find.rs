@@ -240,17 +240,9 @@ impl<'p> Finder<'_, 'p> {
                 self.env.standing(loops).map_err(|refusal| instead(refusal, mv.span, Why::Value))?;
                 self.same(place, to)?;
             }
-            Source::Gather { place, span } => {
-                let whole = match &place.ranks {
-                    Ranks::All => true,
-                    Ranks::Tuple(coordinates, _) => coordinates[0].is_none(),
-                    Ranks::One(_) => false,
-                };
-                if whole {
-                    return Err(Refusal { span: *span, why: Why::RankOrder });
-                }
-                self.same(place, to)?;
-            }
+            // Its operands come in rank order, which is another order elsewhere, but of the same operands: `take_home` and
+            // `of_rank` put them right.
+            Source::Gather { place, .. } => self.same(place, to)?,
         }
         debug_assert!(mv.op == MoveOp::Copy || mv.op == MoveOp::Combine);
         Ok(to)

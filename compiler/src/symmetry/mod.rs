@@ -40,15 +40,15 @@ pub use self::prove::{Proof, prove};
 pub use self::rank::{RankMove, of_rank};
 pub use self::refusal::{Refusal, Why};
 use self::shift::Shift;
-use self::versions::Versions;
+use self::versions::{Read, Versions};
 use crate::check::checked::{Algorithm, Collective, Program, Slot, Stmt};
 use crate::elaborate::body::Walker;
 use crate::elaborate::engine::{CollectiveFrame, Engine, Key, Watch, named};
 use crate::elaborate::halt::{Halt, Res};
 use crate::elaborate::{self, Request, World, flatten};
-use crate::graph::Form;
+use crate::graph::{Form, arity};
 use crate::limits::Limits;
-use crate::trace::{Bindings, BufferKind, MoveId, Origin, Trace};
+use crate::trace::{Bindings, BufferKind, MoveId, MoveKind, Origin, Place, Trace};
 
 /// Expression nodes that may be looked at in search of a rotation.
 const BUDGET: u64 = 4_000_000;
@@ -501,7 +501,7 @@ fn kept_turns(trace: &Trace, setting: &Setting<'_>, tried: &Tried<'_>, algorithm
 fn whole(trace: &Trace, action: &Action, within: &[Within]) -> bool {
     trace.moves.iter().all(|mv| {
         let within = within[mv.origin.0 as usize];
-        let fits = |place: &crate::trace::Place| {
+        let fits = |place: &Place| {
             let turn = action.buffers[place.buffer.index()];
             let inside = |first: u32, len: u32, by: u32, count: u32| {
                 // `by` is a unit of the circle, forwards or backwards.
@@ -540,6 +540,7 @@ fn take_home(trace: &mut Trace, action: &Action, keys: &mut Keys, within: &[With
         for source in &mut trace.sources[mv.first_source as usize..][..mv.source_count as usize] {
             *source = action.start(*source, back, within);
         }
+        in_rank_order(mv.kind, &mut trace.sources[mv.first_source as usize..][..mv.source_count as usize]);
         keys.take(m as u32, back);
     }
     let order = keys.sorted();
@@ -549,7 +550,58 @@ fn take_home(trace: &mut Trace, action: &Action, keys: &mut Keys, within: &[With
     }
 }
 
+/// What an operand sees: a version of a place of a standing rank, taken round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seen {
+    /// The place; the operand lies at its rotation.
+    pub place: Place,
+    /// The move of the quotient that made it, and which of its cells; none: it is the entry value.
+    pub made: Option<(MoveId, u32)>,
+    /// How many times it is taken round.
+    pub times: u32,
+}
+
+/// A gather-reduce combines in rank order at every rank.
+fn in_rank_order(kind: MoveKind, sources: &mut [Place]) {
+    if kind == MoveKind::GatherReduce {
+        sources.sort_by_key(|source| source.rank);
+    }
+}
+
 impl Quotient {
+    /// Whether some gather-reduce combines its operands in another order at another rank: what is held there is then a
+    /// sum of the rotated operands, but not in the rotated order.
+    pub fn reorders(&self) -> bool {
+        let of = |place: &Place| self.action.home(place.rank).1;
+        self.trace.moves.iter().filter(|mv| mv.kind == MoveKind::GatherReduce).any(|mv| {
+            let sources = self.trace.sources(mv);
+            sources.iter().any(|source| of(source) != of(&sources[0]))
+        })
+    }
+
+    /// The forms that were followed.
+    pub fn forms(&self) -> impl Iterator<Item = Form> + '_ {
+        self.versions.iter().map(|versions| versions.form)
+    }
+
+    /// What cell `cell` of a move reads in one of the forms, in the order folded (see [`crate::graph::arity`]); none where
+    /// nothing was written.
+    pub fn reads(&self, form: Form, mv: MoveId, cell: u32) -> impl Iterator<Item = Option<Seen>> + '_ {
+        let versions = self.versions.iter().find(move |versions| versions.form == form);
+        let arity = arity(&self.trace, &self.trace.moves[mv.0 as usize]);
+        versions.into_iter().flat_map(move |versions| {
+            let first = versions.first_read[mv.0 as usize] + cell * arity;
+            versions.reads[first as usize..][..arity as usize].iter().map(|read| versions.seen(*read))
+        })
+    }
+
+    /// What a place of a standing rank holds at the end.
+    pub fn last(&self, form: Form, place: Place) -> Option<Seen> {
+        let versions = self.versions.iter().find(|versions| versions.form == form)?;
+        let version = versions.last[versions.places.index(place) as usize];
+        versions.seen(Read { version, times: 0 })
+    }
+
     /// The loop variables of a move as they stood, for messages.
     pub fn bindings(&self, mv: MoveId) -> Bindings {
         self.keys.bindings(mv.0)

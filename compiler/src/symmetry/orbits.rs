@@ -10,7 +10,7 @@ use grammar::span::Span;
 use super::action::Within;
 use super::find::Node;
 use super::keys::{Keys, Part, Variable};
-use crate::check::checked::{self, Binder, For, Stmt};
+use crate::check::checked::{self, Binder, Certain, For, Stmt};
 use crate::elaborate::body::Walker;
 use crate::elaborate::halt::{Halt, Res};
 use crate::elaborate::loops::{self, Host};
@@ -84,7 +84,16 @@ impl<'w, 'e, 'p> Orbits<'w, 'e, 'p> {
 
     fn statement(&mut self, statement: &'p Stmt, node: &Node) -> Res<()> {
         match (statement, node) {
-            (Stmt::For(item), Node::For(turns, body)) => self.binders(item, turns, body, 0),
+            (Stmt::For(item), Node::For(turns, body)) => {
+                if item.nested || item.certain != Certain::default() {
+                    // As in elaboration: refused before memory is taken. Every move is one of `order`.
+                    let (_, moves) = self.walker.certain(item, loops::first_slot(&item.loops));
+                    let share = if self.pivoted { 1 } else { u64::from(self.order) };
+                    let span = self.walker.loops_span(item);
+                    self.walker.room(moves / share, span)?;
+                }
+                self.binders(item, turns, body, 0)
+            }
             // Its bounds are looked at as ever.
             (Stmt::For(item), _) => loops::run(self.walker, &item.loops, item.cost, &mut |_| Ok(())),
             (Stmt::If { condition, then, otherwise }, Node::If(nodes, other_nodes)) => {

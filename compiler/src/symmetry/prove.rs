@@ -24,7 +24,7 @@ pub struct Proof {
     /// The forms.
     pub forms: Vec<Form>,
     /// Whether ranks that are promised the same all end with the same bits; none if no two are promised the same, or if
-    /// finding that out would take too long.
+    /// it was not looked for: that would take too long, or operands come in another order elsewhere.
     pub same_bits: Option<bool>,
 }
 
@@ -40,7 +40,7 @@ pub fn prove(quotient: &Quotient, limits: &Limits) -> Result<Proof, Vec<Fault>> 
             return Err(faults);
         }
         prover.promise()?;
-        if versions.form == Form::Disjoint {
+        if versions.form == Form::Disjoint && !quotient.reorders() {
             same_bits = prover.same_bits();
         }
         held.push(prover.held);

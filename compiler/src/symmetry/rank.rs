@@ -5,8 +5,8 @@
 
 use plan::ids::RankId;
 
-use super::Quotient;
 use super::keys::Moment;
+use super::{Quotient, in_rank_order};
 use crate::trace::{MoveId, MoveKind, OriginId, Place};
 
 /// A move that concerns a rank.
@@ -32,19 +32,21 @@ pub struct RankMove {
 pub fn of_rank(quotient: &Quotient, rank: RankId) -> Vec<RankMove> {
     let Quotient { trace, action, keys, within, .. } = quotient;
     let mut moments: Vec<(u32, u32)> = Vec::with_capacity(2 * trace.moves.len());
+    let mut touching: Vec<u32> = Vec::new();
     for (m, mv) in trace.moves.iter().enumerate() {
         // The rotations of this move that touch the rank: by destination and by each operand.
-        let first = moments.len();
+        touching.clear();
         for place in std::iter::once(&mv.to).chain(trace.sources(mv)) {
             let (home, times) = action.home(place.rank);
             let (wanted, target) = action.home(rank);
             if home == wanted {
                 let times = action.sum(target, action.back(times));
-                if !moments[first..].contains(&(m as u32, times)) {
-                    moments.push((m as u32, times));
-                }
+                touching.push(times);
             }
         }
+        touching.sort_unstable();
+        touching.dedup();
+        moments.extend(touching.iter().map(|&times| (m as u32, times)));
     }
     moments.sort_by(|&(a, x), &(b, y)| {
         let moment = |mv, times| Moment { mv, times, writes: true };
@@ -53,12 +55,15 @@ pub fn of_rank(quotient: &Quotient, rank: RankId) -> Vec<RankMove> {
     let made = |(m, times): (u32, u32)| {
         let mv = &trace.moves[m as usize];
         let within = within[mv.origin.0 as usize];
+        let mut sources: Vec<Place> =
+            trace.sources(mv).iter().map(|&source| action.start(source, times, within)).collect();
+        in_rank_order(mv.kind, &mut sources);
         RankMove {
             of: MoveId(m),
             times,
             kind: mv.kind,
             to: action.start(mv.to, times, within),
-            sources: trace.sources(mv).iter().map(|&source| action.start(source, times, within)).collect(),
+            sources,
             width: mv.width,
             origin: mv.origin,
         }

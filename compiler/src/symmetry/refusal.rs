@@ -38,8 +38,6 @@ pub enum Why {
     Filter,
     /// A condition is not the same at all ranks.
     Condition,
-    /// Operands are combined in rank order, which begins elsewhere from each rank's point of view.
-    RankOrder,
     /// A `run`: only moves of the algorithm itself are looked at.
     Run,
     /// Moves that concern one place come in the order of a variable that goes round.

@@ -10,6 +10,7 @@ use plan::collective::BlockRef;
 use plan::ids::{BufferId, RankId};
 use rustc_hash::FxHashSet;
 
+use super::Seen;
 use super::action::Action;
 use super::keys::{Keys, Moment};
 use super::refusal::{Refusal, Why};
@@ -42,8 +43,9 @@ pub(super) struct Versions {
     pub(super) last: Vec<u32>,
     /// By move: the version of its first cell.
     pub(super) written: Vec<u32>,
-    /// By version behind the entries: its move.
+    /// By version behind the entries: its move, and its place.
     pub(super) writer: Vec<u32>,
+    place: Vec<u32>,
     /// By move: where its reads start. For each cell, in the order folded.
     pub(super) first_read: Vec<u32>,
     pub(super) reads: Vec<Read>,
@@ -126,6 +128,7 @@ pub(super) fn follow(trace: &Trace, action: &Action, keys: &Keys, form: Form) ->
         last: vec![NOTHING; count],
         written: Vec::with_capacity(trace.moves.len()),
         writer: Vec::new(),
+        place: Vec::new(),
         first_read: Vec::with_capacity(trace.moves.len()),
         reads: Vec::new(),
         faults: Vec::new(),
@@ -212,6 +215,7 @@ impl Versions {
                 }
                 let version = (self.entries.len() + self.writer.len()) as u32;
                 self.writer.push(m);
+                self.place.push(to);
                 let copy = matches!(mv.kind, MoveKind::Copy | MoveKind::Multicast) && !adds(trace, mv);
                 if !(itself && copy) {
                     let moment = Moment { mv: m, times: 0, writes: true };
@@ -291,6 +295,23 @@ impl Versions {
         } else if self.faults.len() < FAULTS {
             self.faults.push(Fault { form: self.form, kind, others: 0 });
         }
+    }
+
+    /// A read in terms of places and moves.
+    pub(super) fn seen(&self, read: Read) -> Option<Seen> {
+        let Read { version, times } = read;
+        if version == NOTHING {
+            return None;
+        }
+        if let Some(&place) = self.entries.get(version as usize) {
+            return Some(Seen { place: self.places.place(place), made: None, times });
+        }
+        let (mv, cell) = self.made(version);
+        Some(Seen {
+            place: self.places.place(self.place[version as usize - self.entries.len()]),
+            made: Some((mv, cell)),
+            times,
+        })
     }
 
     /// Where a version stands: its move and which of its cells.

@@ -106,6 +106,7 @@ fn one_move((chunks, blocks): Style) -> impl Strategy<Value = String> {
             format!("{a} = reduce(k in 0..n) data[{c}] @ ({r} + k) % n")
         }),
         1 => (index(chunks), index(chunks), turning()).prop_map(|(a, b, r)| format!("data[{a}] @ * = data[{b}] @ {r}")),
+        1 => (chunk(), index(chunks)).prop_map(|(a, c)| format!("{a} = reduce data[{c}] @ *")),
         1 => (block(), block(), block()).prop_map(|(a, b, c)| format!("{a} = reduce({b}, {c})")),
     ]
 }

@@ -47,6 +47,8 @@ fn other_large_worlds() {
         ("std::reducescatter::ring", vec![4_096], 2),
         ("std::allgather::bruck", vec![4_000], 2),
         ("std::alltoall::bruck", vec![1_000], 1),
+        ("std::allreduce::two_shot", vec![4_096], 1),
+        ("std::allreduce::one_shot", vec![16_384], 1),
         ("std::alltoall::direct", vec![10_000], 1),
         ("std::barrier::dissemination", vec![16_384], 1),
         ("std::alltoall::two_level", vec![128, 8], 1),
@@ -75,4 +77,24 @@ fn a_wrong_ring_of_16384_ranks() {
     let quotient = symmetry::quotient(&program, &request, &Limits::default()).expect("symmetric");
     let faults = symmetry::prove(&quotient, &Limits::default()).expect_err("the last hop is missing");
     assert_eq!(faults[0].kind.code(), "coll::promise");
+}
+
+/// More moves of one rank than there may be are refused before any is made.
+#[test]
+fn too_many_moves_of_one_rank_take_no_memory() {
+    let program = program(
+        "algorithm x on ranks[n] implements allreduce {
+            step for k in 0..1000, j in 0..100000, r in 0..n { data @ (r + 1) % n += data @ r }
+        }",
+    );
+    let limits = Limits { turns: 1 << 40, ..Limits::default() };
+    match symmetry::quotient(&program, &request(&program, "x", &[64]), &limits) {
+        Err(symmetry::Failure::Wrong(error)) => {
+            assert!(
+                format!("{error:?}").contains("TooManyMoves { limit: 20000000, wanted: 100000000 }"),
+                "{error:?}"
+            );
+        }
+        other => panic!("{other:?}"),
+    }
 }
