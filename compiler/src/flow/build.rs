@@ -44,14 +44,7 @@ pub(crate) fn build(
     for exit in exits(trace, graph, cutter.widest) {
         let id = NodeId(flow.nodes.len() as u32);
         let first = flow.operands.len() as u32;
-        flow.operands.push(Operand {
-            place: exit.place,
-            entry: true,
-            stays: false,
-            maker: None,
-            by: id,
-            guard: None,
-        });
+        flow.operands.push(Operand::new(exit.place, true, None));
         flow.nodes.push(Node {
             rank: exit.place.rank,
             width: exit.width,
@@ -66,7 +59,6 @@ pub(crate) fn build(
             home: Home { buffer: exit.place.buffer, cell: exit.place.cell, stored: true },
             round: 0,
             hazard: 0,
-            hazard_but_for: None,
             span: spans.implements,
         });
         hazards.group(&mut flow, id.index());

@@ -26,14 +26,15 @@ pub(crate) fn check(trace: &Trace, graph: &ChunkGraph, flow: &Flow) -> Result<()
         let node = flow.node(id);
         for i in 0..node.width {
             let mut operands = Vec::new();
-            for operand in flow.operands(node) {
+            for at in Flow::range(node) {
+                let (operand, special) = (&flow.operands[at], flow.special(at));
                 let place = graph.places.index(operand.place.plus(i));
-                let value = match operand.maker {
+                let value = match operand.maker() {
                     Some(maker) => made.get(&(maker, i)).copied(),
                     None if operand.entry => graph.entry(place).map(|v| graph.version(v).value),
                     None => held.get(&place).and_then(|all| {
-                        let overwritten = operand.guard.map_or(u32::MAX, |guard| flow.node(guard).round);
-                        let until = flow.node(operand.by).round.min(overwritten);
+                        let overwritten = special.guard.map_or(u32::MAX, |guard| flow.node(guard).round);
+                        let until = flow.node(special.by.unwrap_or(id)).round.min(overwritten);
                         let before = all.iter().filter(|&&(round, _)| round < until);
                         before.last().map(|&(_, value)| value)
                     }),

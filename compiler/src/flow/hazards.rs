@@ -7,7 +7,7 @@
 //! Within a group all reads come first, so a node of the group that overwrites what another reads is no reason for
 //! a later round: the read is told to be done before that node instead.
 
-use super::{Flow, NodeId};
+use super::{Flow, NodeId, Special};
 use crate::graph::PlaceTable;
 use crate::trace::Place;
 
@@ -69,8 +69,11 @@ impl<'a> Hazards<'a> {
                 }
             }
             let hazard_but_for = self.but_for_its_reader(flow, id);
+            if let Some(but_for) = hazard_but_for {
+                flow.hazard_but_for.insert(NodeId(id as u32), but_for);
+            }
             let node = &mut flow.nodes[id];
-            (node.round, node.hazard, node.hazard_but_for) = (round, hazard, hazard_but_for);
+            (node.round, node.hazard) = (round, hazard);
         }
         if first + 1 < flow.nodes.len() {
             // Who overwrites what another one reads comes no earlier than all that this one reads is there.
@@ -166,8 +169,9 @@ impl<'a> Hazards<'a> {
             let node = flow.node(id);
             (node.round, flow.distance(node, self.ranks), id)
         };
-        if flow.operands[operand].guard.is_none_or(|known| key(by) < key(known)) {
-            flow.operands[operand].guard = Some(by);
+        let special = flow.special(operand);
+        if special.guard.is_none_or(|known| key(by) < key(known)) {
+            flow.set_special(operand, Special { guard: Some(by), ..special });
         }
     }
 }

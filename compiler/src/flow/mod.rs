@@ -13,6 +13,7 @@ mod live;
 mod pieces;
 
 use plan::ids::{BufferId, RankId, SpanId};
+use rustc_hash::FxHashMap;
 
 pub(crate) use self::build::build;
 pub(crate) use self::check::check;
@@ -37,6 +38,10 @@ pub(crate) struct Flow {
     pub(crate) operands: Vec<Operand>,
     /// Further homes of nodes, sorted by node.
     pub(crate) extra: Vec<(NodeId, Home)>,
+    /// By operand.
+    special: FxHashMap<u32, Special>,
+    /// Of nodes that copy within their rank: a node that reads the very cells of their home, and the hazard but for that.
+    pub(crate) hazard_but_for: FxHashMap<NodeId, (NodeId, u32)>,
 }
 
 /// A value in the making: one fold at one rank over a run of cells.
@@ -65,8 +70,6 @@ pub(crate) struct Node {
     /// One more than the last round in which its first home was written or read before, 0 if never; that much
     /// earlier it may be written.
     pub(crate) hazard: u32,
-    /// A node that reads the very cells of its first home, and the hazard but for that.
-    pub(crate) hazard_but_for: Option<(NodeId, u32)>,
     pub(crate) span: SpanId,
 }
 
@@ -92,21 +95,42 @@ pub(crate) struct Home {
     pub(crate) stored: bool,
 }
 
-/// A value read.
+/// A value read. (There are millions: kept small.)
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Operand {
     /// Where it lies.
     pub(crate) place: Place,
+    maker: NodeId,
     /// It is the entry value of the place.
     pub(crate) entry: bool,
     /// And nothing ever overwrites it.
     pub(crate) stays: bool,
-    /// Who made exactly these cells.
-    pub(crate) maker: Option<NodeId>,
-    /// The node that reads it in the program, before passes: when its place holds it for sure.
-    pub(crate) by: NodeId,
+    /// `Flow::special` has something on it.
+    special: bool,
+}
+
+/// What is so of few operands.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Special {
+    /// The node that reads it in the program, if passes have moved it to another one: when its place holds it for sure.
+    pub(crate) by: Option<NodeId>,
     /// Of those of the same group that overwrite its place, the one that comes first: it must have been read before.
     pub(crate) guard: Option<NodeId>,
+}
+
+/// Stands for no node.
+const NOBODY: NodeId = NodeId(u32::MAX);
+
+impl Operand {
+    /// One that lies at a place.
+    pub(crate) fn new(place: Place, entry: bool, maker: Option<NodeId>) -> Operand {
+        Operand { place, maker: maker.unwrap_or(NOBODY), entry, stays: false, special: false }
+    }
+
+    /// Who made exactly these cells.
+    pub(crate) fn maker(&self) -> Option<NodeId> {
+        (self.maker != NOBODY).then_some(self.maker)
+    }
 }
 
 impl Flow {
@@ -116,6 +140,23 @@ impl Flow {
 
     pub(crate) fn operands(&self, node: &Node) -> &[Operand] {
         &self.operands[node.first as usize..][..node.count as usize]
+    }
+
+    /// What is special about an operand.
+    pub(crate) fn special(&self, at: usize) -> Special {
+        match self.operands[at].special {
+            true => self.special.get(&(at as u32)).copied().unwrap_or_default(),
+            false => Special::default(),
+        }
+    }
+
+    pub(crate) fn set_special(&mut self, at: usize, special: Special) {
+        self.operands[at].special = true;
+        self.special.insert(at as u32, special);
+    }
+
+    pub(crate) fn set_maker(&mut self, at: usize, maker: Option<NodeId>) {
+        self.operands[at].maker = maker.unwrap_or(NOBODY);
     }
 
     pub(crate) fn range(node: &Node) -> std::ops::Range<usize> {

@@ -121,7 +121,7 @@ impl Cutter<'_> {
             };
             let versions = cells.clone().map(|i| self.graph.read(id, i, arity)[operand as usize].0);
             let made = self.operand(versions, source.plus(start), flow);
-            flow.operands.push(Operand { by: node, ..made });
+            flow.operands.push(made);
         }
         let written = self.graph.written(id, start).0 as usize;
         self.maker[written..written + width as usize].fill(node.0);
@@ -151,7 +151,6 @@ impl Cutter<'_> {
             home: Home { buffer: to.buffer, cell: to.cell, stored: promised },
             round: 0,
             hazard: 0,
-            hazard_but_for: None,
             span,
         });
     }
@@ -165,24 +164,23 @@ impl Cutter<'_> {
     ) -> Operand {
         let width = versions.len() as u32;
         let first = versions.clone().next().unwrap_or(0);
-        let none = Operand { place, entry: true, stays: false, maker: None, by: NodeId(0), guard: None };
         let maker = self.maker[first as usize];
         if maker == ENTRY {
             let copied = self.exits.get(&place).filter(|&&(_, len)| len == width);
-            return Operand { maker: copied.map(|&(node, _)| node), ..none };
+            return Operand::new(place, true, copied.map(|&(node, _)| node));
         }
         let base = self.maker_base(maker, first);
         let exact = base == Some(first)
             && flow.nodes[maker as usize].width == width
             && versions.clone().zip(first..).all(|(version, due)| version == due);
         if exact {
-            return Operand { entry: false, maker: Some(NodeId(maker)), ..none };
+            return Operand::new(place, false, Some(NodeId(maker)));
         }
         // What several nodes made, or a part of what one made, is read from memory.
         for version in versions {
             flow.nodes[self.maker[version as usize] as usize].home.stored = true;
         }
-        Operand { entry: false, ..none }
+        Operand::new(place, false, None)
     }
 
     /// `first` itself if it is the first version that `maker` made.

@@ -3,7 +3,7 @@
 //! `x @ q = …`, then `y @ q = x @ q`: the first node stores to `y` as well (and not to `x`, if no one reads it there). That writes
 //! `y` earlier than the program does, so nothing may have touched `y` since the value was made.
 
-use crate::flow::{Flow, Home, Kind, Node, NodeId};
+use crate::flow::{Flow, Home, Kind, NodeId};
 
 /// Lets makers store the copies of their values.
 pub(super) fn run(flow: &mut Flow) {
@@ -15,10 +15,10 @@ pub(super) fn run(flow: &mut Flow) {
             continue;
         }
         for at in Flow::range(&node) {
-            let maker = &mut flow.operands[at].maker;
-            *maker = maker.map(|maker| made_by[maker.index()]);
+            let maker = flow.operands[at].maker();
+            flow.set_maker(at, maker.map(|maker| made_by[maker.index()]));
         }
-        if let Some(maker) = copied(flow, &node) {
+        if let Some(maker) = copied(flow, NodeId(id as u32)) {
             made_by[id] = maker;
             let home = Home { stored: node.home.stored, ..node.home };
             flow.extra.push((maker, home));
@@ -29,14 +29,15 @@ pub(super) fn run(flow: &mut Flow) {
 }
 
 /// The maker that can store the copy.
-fn copied(flow: &Flow, node: &Node) -> Option<NodeId> {
+fn copied(flow: &Flow, id: NodeId) -> Option<NodeId> {
+    let node = flow.node(id);
     let operand = flow.operands(node).first().filter(|_| node.kind == Kind::Copy)?;
-    let maker = operand.maker.filter(|_| operand.place.rank == node.rank && !operand.entry)?;
+    let maker = operand.maker().filter(|_| operand.place.rank == node.rank && !operand.entry)?;
     let before = flow.node(maker);
     // In a `step` another move may read the old value of the place, of which `hazard` knows nothing.
     // The maker itself may read the very cells: it does so before it writes.
-    let hazard = match node.hazard_but_for {
-        Some((reader, hazard)) if reader == maker => hazard,
+    let hazard = match flow.hazard_but_for.get(&id) {
+        Some(&(reader, hazard)) if reader == maker => hazard,
         _ => node.hazard,
     };
     (node.alone && hazard <= before.round).then_some(maker)

@@ -4,7 +4,7 @@
 //! stored.
 
 use super::uses;
-use crate::flow::{Flow, Kind};
+use crate::flow::{Flow, Kind, Special};
 
 /// Lets readers of copies read the originals.
 pub(super) fn run(flow: &mut Flow) {
@@ -16,7 +16,7 @@ pub(super) fn run(flow: &mut Flow) {
         }
         for at in Flow::range(&node) {
             let operand = flow.operands[at];
-            let Some(copy) = operand.maker.filter(|_| !operand.entry) else { continue };
+            let Some(copy) = operand.maker().filter(|_| !operand.entry) else { continue };
             let of_copy = flow.nodes[copy.index()];
             let original = flow.operands[of_copy.first as usize];
             let within = original.place.rank == of_copy.rank && original.entry && original.stays;
@@ -24,8 +24,9 @@ pub(super) fn run(flow: &mut Flow) {
                 flow.operands[at].place = original.place;
                 flow.operands[at].entry = true;
                 flow.operands[at].stays = true;
-                flow.operands[at].maker = original.maker;
-                flow.operands[at].guard = None;
+                flow.set_maker(at, original.maker());
+                let special = flow.special(at);
+                flow.set_special(at, Special { guard: None, ..special });
                 left[copy.index()] -= 1;
                 flow.nodes[copy.index()].gone = left[copy.index()] == 0;
             }

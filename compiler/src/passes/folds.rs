@@ -4,7 +4,7 @@
 //! the program says (`round_each`). The first operand of the later node must be the sum itself, so the order stays.
 
 use super::uses;
-use crate::flow::{Flow, Kind, Node, NodeId, Operand};
+use crate::flow::{Flow, Kind, Node, NodeId, Operand, Special};
 use crate::options::Options;
 
 /// Merges chains of combinations.
@@ -15,12 +15,16 @@ pub(super) fn run(flow: &mut Flow, options: &Options) {
         let Some(earlier) = foldable(flow, &node, &uses, options) else { continue };
         let first = flow.operands.len() as u32;
         let before = flow.nodes[earlier];
-        flow.operands.extend_from_within(Flow::range(&before));
-        flow.operands.extend_from_within(Flow::range(&node).start + 1..Flow::range(&node).end);
-        // The place itself is as it was until the merged node writes it.
-        for operand in &mut flow.operands[first as usize..] {
-            if operand.place.rank == node.rank && operand.by.index() == earlier {
-                operand.by = NodeId(id as u32);
+        let later = Flow::range(&node).start + 1..Flow::range(&node).end;
+        for (at, of_earlier) in Flow::range(&before).map(|at| (at, true)).chain(later.map(|at| (at, false))) {
+            let (operand, special) = (flow.operands[at], flow.special(at));
+            flow.operands.push(operand);
+            // The place itself is as it was until the merged node writes it.
+            let own = operand.place.rank == node.rank;
+            let by =
+                if of_earlier && !own { special.by.or(Some(NodeId(earlier as u32))) } else { special.by };
+            if by.is_some() || special.guard.is_some() {
+                flow.set_special(flow.operands.len() - 1, Special { by, ..special });
             }
         }
         let merged = &mut flow.nodes[id];
@@ -37,7 +41,7 @@ fn foldable(flow: &Flow, node: &Node, uses: &[u32], options: &Options) -> Option
         return None;
     }
     let sum = flow.operands(node)[0];
-    let earlier = sum.maker.filter(|_| sum.place.rank == node.rank)?.index();
+    let earlier = sum.maker().filter(|_| sum.place.rank == node.rank)?.index();
     let before = &flow.nodes[earlier];
     let alone = before.kind == Kind::Fold && !before.home.stored && !before.post && uses[earlier] == 1;
     let place = |n: &Node| (n.home.buffer, n.home.cell, n.lane);

@@ -35,7 +35,7 @@ fn uses(flow: &Flow) -> Vec<u32> {
     let mut uses = vec![0; flow.nodes.len()];
     for id in flow.alive() {
         for operand in flow.operands(flow.node(id)) {
-            if let Some(NodeId(maker)) = operand.maker {
+            if let Some(NodeId(maker)) = operand.maker() {
                 uses[maker as usize] += 1;
             }
         }

@@ -4,7 +4,7 @@
 //! scratch that gathers what is then reduced.
 
 use super::uses;
-use crate::flow::{Flow, Kind, NodeId, Operand};
+use crate::flow::{Flow, Kind, NodeId, Operand, Special};
 use crate::options::Options;
 
 /// Lets readers of relayed values read the messages.
@@ -23,7 +23,10 @@ pub(super) fn run(flow: &mut Flow, options: &Options) {
             let twice = all.iter().any(|o| away(o) && o.place.rank == message.place.rank);
             let many = all.iter().filter(|o| away(o)).count() + 2 > options.operands as usize;
             if !twice && !many {
+                let from = flow.node(relay).first as usize;
+                let special = flow.special(from);
                 flow.operands[at] = message;
+                flow.set_special(at, Special { by: special.by.or(Some(relay)), ..special });
                 flow.nodes[relay.index()].gone = true;
             }
         }
@@ -37,7 +40,7 @@ fn relayed(
     operand: &Operand,
     uses: &[u32],
 ) -> Option<(NodeId, Operand)> {
-    let relay = operand.maker.filter(|_| operand.place.rank == reader.rank)?;
+    let relay = operand.maker().filter(|_| operand.place.rank == reader.rank)?;
     let node = flow.node(relay);
     let alone = node.copies() && !node.home.stored && uses[relay.index()] == 1 && node.lane == reader.lane;
     let message = flow.operands(node).first()?;

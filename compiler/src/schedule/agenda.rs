@@ -38,8 +38,7 @@ impl Agenda {
         for &id in keys.order.iter().filter(|id| !flow.node(**id).gone) {
             let node = flow.node(id);
             for at in Flow::range(node) {
-                let operand = &flow.operands[at];
-                let due = keys.due(operand);
+                let due = keys.due(flow, at as u32, id);
                 let round = flow.node(due).round;
                 let transfer = transfers.of_operand[at];
                 if transfer != NONE {
@@ -49,7 +48,7 @@ impl Agenda {
                         Sent::Aside => reads.push((round, transfer.from, Event::Aside(id))),
                         Sent::Fused | Sent::Later { .. } => {}
                     }
-                } else if operand.guard == Some(due) {
+                } else if flow.special(at).guard == Some(due) {
                     // The place is overwritten in the same `step`, by a node that comes first.
                     let save = Event::Save(id, (at - node.first as usize) as u16);
                     reads.push((round, node.rank, save));

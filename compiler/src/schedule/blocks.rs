@@ -78,7 +78,7 @@ fn local_end(flow: &Flow, event: Event, end_of_node: &[u32]) -> Option<u32> {
     let (Event::Make(id) | Event::Save(id, _)) = event else { return None };
     let node = flow.node(id);
     let local = flow.operands(node).iter().filter(|operand| operand.place.rank == node.rank);
-    let makers = local.filter_map(|operand| operand.maker);
+    let makers = local.filter_map(|operand| operand.maker());
     makers.map(|maker| end_of_node[maker.index()]).find(|&end| end != NONE)
 }
 

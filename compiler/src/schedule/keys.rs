@@ -3,7 +3,7 @@
 //! In: the flow. Out: the place of each node in one order of all nodes, that keeps every dependence. By round first; within a round by
 //! distance (to − from) mod n, so that ranks march in rotation and not all upon one; then as written.
 
-use crate::flow::{Flow, NodeId, Operand};
+use crate::flow::{Flow, NodeId};
 
 /// One order of all nodes.
 pub(super) struct Keys {
@@ -39,9 +39,12 @@ impl Keys {
         2 * self.rounds[round as usize]
     }
 
-    /// The node in whose round an operand must be read from memory: who reads it in the program, or who overwrites it first.
-    pub(super) fn due(&self, operand: &Operand) -> NodeId {
-        operand.guard.filter(|guard| self.at(*guard) < self.at(operand.by)).unwrap_or(operand.by)
+    /// The node in whose round an operand of `reader` must be read from memory: who reads it in the program, or who
+    /// overwrites it first.
+    pub(super) fn due(&self, flow: &Flow, at: u32, reader: NodeId) -> NodeId {
+        let special = flow.special(at as usize);
+        let by = special.by.unwrap_or(reader);
+        special.guard.filter(|guard| self.at(*guard) < self.at(by)).unwrap_or(by)
     }
 
     /// When a node acts.

@@ -351,7 +351,7 @@ impl<'a> Resolver<'a> {
 pub(super) fn keep_what_is_read(flow: &mut Flow, transfers: &Transfers, run: &Run) {
     let mut kept: Vec<(NodeId, Place)> = Vec::new();
     let mut keep = |operand: &flow::Operand| {
-        if let Some(maker) = operand.maker.filter(|_| !operand.entry) {
+        if let Some(maker) = operand.maker().filter(|_| !operand.entry) {
             kept.push((maker, operand.place));
         }
     };

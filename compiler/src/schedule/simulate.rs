@@ -221,8 +221,10 @@ impl<'a> Simulation<'a> {
     fn round(&self, event: Event) -> u32 {
         match event {
             Event::Make(node) => self.flow.node(node).round,
-            Event::Send(id) | Event::Aside(id) => self.flow.node(self.keys.due(self.operand(id))).round,
-            Event::Save(node, number) => self.flow.node(self.keys.due(self.saved(node, number))).round,
+            Event::Send(id) | Event::Aside(id) => self.flow.node(self.due(id)).round,
+            Event::Save(node, number) => {
+                self.flow.node(self.keys.due(self.flow, self.saved(node, number), node)).round
+            }
         }
     }
 
@@ -232,11 +234,12 @@ impl<'a> Simulation<'a> {
             Event::Make(id) => {
                 let node = self.flow.node(id);
                 // What is overwritten before the node acts was saved.
-                let local = self.flow.operands(node).iter().filter(|o| o.place.rank == node.rank);
-                let guards = local.filter_map(|o| o.guard).map(|guard| self.keys.at(guard));
+                let local = Flow::range(node).filter(|&at| self.flow.operands[at].place.rank == node.rank);
+                let guards = local.filter_map(|at| self.flow.special(at).guard);
+                let guards = guards.map(|guard| self.keys.at(guard));
                 return guards.filter(|&guard| guard > self.keys.at(id)).min();
             }
-            Event::Send(id) | Event::Aside(id) => self.operand(id),
+            Event::Send(id) | Event::Aside(id) => self.transfers.list[id.index()].operand,
             Event::Save(node, number) => self.saved(node, number),
         };
         let aside = match event {
@@ -245,15 +248,17 @@ impl<'a> Simulation<'a> {
             }
             _ => false,
         };
-        operand.guard.filter(|_| !aside).map(|guard| self.keys.at(guard))
+        self.flow.special(operand as usize).guard.filter(|_| !aside).map(|guard| self.keys.at(guard))
     }
 
-    fn saved(&self, node: NodeId, number: u16) -> &'a crate::flow::Operand {
-        &self.flow.operands[self.flow.node(node).first as usize + number as usize]
+    fn saved(&self, node: NodeId, number: u16) -> u32 {
+        self.flow.node(node).first + u32::from(number)
     }
 
-    fn operand(&self, id: TransferId) -> &'a crate::flow::Operand {
-        &self.flow.operands[self.transfers.list[id.index()].operand as usize]
+    /// In whose round what is to be sent must be read.
+    fn due(&self, id: TransferId) -> NodeId {
+        let transfer = &self.transfers.list[id.index()];
+        self.keys.due(self.flow, transfer.operand, transfer.reader)
     }
 
     fn width(&self, id: TransferId) -> u32 {
@@ -281,8 +286,10 @@ impl<'a> Simulation<'a> {
         match event {
             Event::Make(node) => self.keys.at(node),
             Event::Send(id) => self.keys.before(self.transfers.list[id.index()].reader),
-            Event::Aside(id) => self.keys.before(self.keys.due(self.operand(id))),
-            Event::Save(node, number) => self.keys.before(self.keys.due(self.saved(node, number))),
+            Event::Aside(id) => self.keys.before(self.due(id)),
+            Event::Save(node, number) => {
+                self.keys.before(self.keys.due(self.flow, self.saved(node, number), node))
+            }
         }
     }
 
@@ -650,7 +657,7 @@ impl<'a> Simulation<'a> {
     /// A planned send is done just before it is taken, from where it lies or from a copy made now.
     fn put_off(&mut self, block: u32, id: TransferId) {
         let reader = self.transfers.list[id.index()].reader;
-        let moved = self.keys.due(self.operand(id)) != reader;
+        let moved = self.due(id) != reader;
         let state = &mut self.blocks[block as usize];
         if moved {
             let next = state.next as usize;
@@ -692,7 +699,7 @@ impl<'a> Simulation<'a> {
     /// The maker keeps what it would have sent along; it goes just before it is taken.
     fn split(&mut self, id: TransferId) {
         let transfer = self.transfers.list[id.index()];
-        let aside = self.keys.due(self.operand(id)) != transfer.reader;
+        let aside = self.due(id) != transfer.reader;
         self.transfers.list[id.index()].sent = Sent::Later { aside };
         self.later(self.writer_of[transfer.channel as usize], id);
     }

@@ -157,12 +157,12 @@ fn decide(flow: &Flow, keys: &Keys, options: &Options, list: &mut [Transfer]) {
         if transfer.number == 0 {
             (last, maker_before) = (0, None);
         }
-        let due = keys.round_start(flow.node(keys.due(operand)).round);
+        let due = keys.round_start(flow.node(keys.due(flow, transfer.operand, transfer.reader)).round);
         let fusing = |maker: &NodeId| {
             let room = count[maker.index()] < options.operands;
             options.fuse && room && maker_before != Some(*maker) && keys.at(*maker) > last
         };
-        let fused = operand.maker.filter(fusing);
+        let fused = operand.maker().filter(fusing);
         if let Some(maker) = fused {
             count[maker.index()] += 1;
         }
@@ -177,7 +177,7 @@ fn decide(flow: &Flow, keys: &Keys, options: &Options, list: &mut [Transfer]) {
 
 fn by_maker(flow: &Flow, list: &[Transfer]) -> (Vec<u32>, Vec<TransferId>) {
     let maker = |t: &Transfer| match t.sent {
-        Sent::Fused => flow.operands[t.operand as usize].maker,
+        Sent::Fused => flow.operands[t.operand as usize].maker(),
         _ => None,
     };
     let mut starts = vec![0u32; flow.nodes.len() + 1];
