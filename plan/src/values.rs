@@ -164,25 +164,56 @@ impl Values {
         post: bool,
         walk: &mut Walk,
     ) -> Result<(), Mismatch> {
-        let fault = self.walk(value, promised, post, walk, false);
+        // Nearly always: right.
+        if self.agrees(value, promised, post, walk) {
+            return Ok(());
+        }
+        let fault = self.walk(value, promised, post, walk);
         if fault == Mismatch::default() { Ok(()) } else { Err(fault) }
     }
 
     /// Whether [`Values::compare`] finds nothing wrong. Ends at the first thing that is: looks at no more than twice as
     /// many values as are promised, however many the value at hand is made of.
+    ///
+    /// A right value is a tree: each of its leaves is reached once. So only leaves are marked, and whoever looks at more
+    /// values than a tree of so many leaves has is no tree.
     pub fn agrees(&self, value: ValueId, promised: &[ValueId], post: bool, walk: &mut Walk) -> bool {
-        self.walk(value, promised, post, walk, true) == Mismatch::default()
+        let top = match (self.node(value), post) {
+            (Node::Post(inner), true) => inner,
+            (_, true) => return false,
+            _ => value,
+        };
+        let expected = walk.start(self.nodes.len());
+        for leaf in promised {
+            walk.mark[leaf.0 as usize] = expected;
+        }
+        // A tree of n leaves has n - 1 sums.
+        let mut sums = promised.len().saturating_sub(1);
+        let mut found = 0;
+        let mut next = Some(top);
+        while let Some(mut value) = next {
+            while let Node::Combined { left, right, .. } = self.node(value) {
+                if sums == 0 {
+                    return false;
+                }
+                sums -= 1;
+                walk.stack.push(right);
+                value = left;
+            }
+            let mark = &mut walk.mark[value.0 as usize];
+            if *mark != expected {
+                // Foreign, or here for the second time; or the outer part within a sum.
+                return false;
+            }
+            *mark = expected + 1;
+            found += 1;
+            next = walk.stack.pop();
+        }
+        found == promised.len()
     }
 
-    /// How a value differs from what is promised; if `brief`, one thing of it.
-    fn walk(
-        &self,
-        value: ValueId,
-        promised: &[ValueId],
-        post: bool,
-        walk: &mut Walk,
-        brief: bool,
-    ) -> Mismatch {
+    /// How a value differs from what is promised.
+    fn walk(&self, value: ValueId, promised: &[ValueId], post: bool, walk: &mut Walk) -> Mismatch {
         let mut fault = Mismatch::default();
         let top = match (self.node(value), post) {
             (Node::Post(inner), true) => inner,
@@ -201,15 +232,12 @@ impl Values {
         let mut named = 0;
         walk.stack.push(top);
         while let Some(value) = walk.stack.pop() {
-            if brief && fault != Mismatch::default() {
-                return fault;
-            }
             let before = std::mem::replace(&mut walk.mark[value.0 as usize], seen);
             if before == seen {
-                // To name a leaf of it may cost a walk down all of it: done for some, and for none if `brief`.
+                // To name a leaf of it may cost a walk down all of it: done for some.
                 if named < Mismatch::NAMED {
                     named += 1;
-                    note(&mut fault.twice, if brief { u32::MAX } else { self.any_leaf(value) });
+                    note(&mut fault.twice, self.any_leaf(value));
                 }
                 continue;
             }
