@@ -66,21 +66,13 @@ fn costs(args: &args::Explain, output: &mut Output) -> Result<(), Failure> {
             "name what describes it, as in --topology 2-cores",
         ));
     }
-    let mut subjects = Subjects::load(args, output)?;
+    let machine_for = |ranks: u32| machine_for(named.as_ref(), ranks);
+    let mut subjects = Subjects::load(args, &machine_for, output)?;
     let mut told: Vec<Report> = Vec::new();
     for (i, &bytes) in args.bytes.iter().enumerate() {
         let mut reports = Vec::new();
         for subject in subjects.at(bytes, output)? {
-            let ranks = subject.plan.plan().header.ranks;
-            let machine = match &named {
-                Some(machine) => machine.clone(),
-                None => topology::smallest(ranks).ok_or_else(|| {
-                    Failure::usage_help(
-                        format!("no built-in topology has {ranks} ranks"),
-                        "describe one: docs/cost.md, `--topology FILE.toml`",
-                    )
-                })?,
-            };
+            let machine = machine_for(subject.plan.plan().header.ranks)?;
             let busy = output.busy("following the plan");
             let report = report::report(&subject, &machine, bytes, args);
             drop(busy);
@@ -104,6 +96,25 @@ fn costs(args: &args::Explain, output: &mut Output) -> Result<(), Failure> {
         told.append(&mut reports);
     }
     if args.json { output.json(&told) } else { text::legend(&told, output) }
+}
+
+/// The machine for so many ranks: the one that was named, else the smallest of GPUs.
+fn machine_for(named: Option<&Topology>, ranks: u32) -> Result<Topology, Failure> {
+    let Some(named) = named else {
+        return topology::smallest(ranks).ok_or_else(|| {
+            Failure::usage_help(
+                format!("no built-in topology has {ranks} ranks"),
+                "describe one, as docs/cost.md tells: --topology FILE.toml",
+            )
+        });
+    };
+    match named.ranks() {
+        Some(has) if has < u64::from(ranks) => Err(Failure::usage_help(
+            format!("topology `{}` has {has} ranks, and {ranks} are asked for", named.name),
+            "name a larger one (2x8xh100, 128x8xh100), or describe one, as docs/cost.md tells",
+        )),
+        _ => Ok(named.clone()),
+    }
 }
 
 /// A topology by name or from a file.

@@ -161,7 +161,7 @@ pub(super) fn report(
     let question = Question { count: count_, dtype: args.dtype, slots: args.slots, slice_bytes, copies };
     let program = Program::new(plan);
     let estimate = estimate::estimate(&program, machine, &question).map_err(|error| refused(&error))?;
-    let counts = count(plan, count_, args.dtype);
+    let counts = count(&program, count_, args.dtype);
     let least = bound::bound(&plan.promise, header.ranks);
     let (algbw_gbps, busbw_gbps) = convention.bandwidths(size, estimate.seconds);
     let ratio = |bound: f64| (bound > 0.0).then(|| estimate.seconds / bound);
@@ -308,11 +308,9 @@ fn facts(subject: &Subject) -> Facts {
 
 fn refused(error: &EstimateError) -> Failure {
     match error {
-        EstimateError::TooManyRanks { .. } => Failure::usage_help(
-            error.to_string(),
-            "name a larger one (2x8xh100, 128x8xh100), or describe one: docs/cost.md",
-        ),
-        EstimateError::Protocol { .. } | EstimateError::Slots { .. } => Failure::usage(error.to_string()),
+        EstimateError::TooManyRanks { .. } | EstimateError::Protocol { .. } | EstimateError::Slots { .. } => {
+            Failure::usage(error.to_string())
+        }
         EstimateError::Stuck { .. } => Failure::Machine(error.to_string()),
     }
 }

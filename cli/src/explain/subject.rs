@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use compiler::check::checked::AlgorithmId;
 use compiler::choice::Choice;
+use compiler::cost::topology::Topology;
 use compiler::elaborate::Request;
 use compiler::limits::Limits;
 use compiler::options::Options;
@@ -41,8 +42,12 @@ enum Entry {
 }
 
 impl Subjects {
-    /// Reads and checks all targets.
-    pub(super) fn load(args: &args::Explain, output: &mut Output) -> Result<Subjects, Failure> {
+    /// Reads and checks all targets. `machine_for` refuses what is too large before it is compiled.
+    pub(super) fn load(
+        args: &args::Explain,
+        machine_for: &dyn Fn(u32) -> Result<Topology, Failure>,
+        output: &mut Output,
+    ) -> Result<Subjects, Failure> {
         let limits = args.choice.within.limits()?;
         let mut entries = Vec::new();
         for argument in &args.subjects {
@@ -68,6 +73,7 @@ impl Subjects {
             for id in algorithms {
                 match request(&loaded, id, args) {
                     Ok(request) => {
+                        machine_for(shape::ranks(&request.shape))?;
                         entries.push(Entry::Source {
                             loaded: Rc::clone(&loaded),
                             request,
@@ -92,13 +98,12 @@ impl Subjects {
                 Entry::Plan(subject) => found.push(subject.clone()),
                 Entry::Source { loaded, request, last, several } => {
                     let name = loaded.program.algorithm(request.algorithm).name.clone();
-                    match compiled(loaded, request, last, bytes, &self.limits, output)? {
+                    match compiled(loaded, request, last, (bytes, *several), &self.limits, output)? {
                         Ok(subject) => found.push(subject),
-                        Err(why) if *several => {
+                        Err(why) => {
                             skipped(&format!("{name}: {why}"), output);
                             excluded.push(i);
                         }
-                        Err(why) => return Err(Failure::usage(format!("{name}: {why}"))),
                     }
                 }
             }
@@ -130,12 +135,12 @@ fn request(loaded: &Loaded, id: AlgorithmId, args: &args::Explain) -> Result<Req
     worlds::one_root(&loaded.program, id, &shape, &given)
 }
 
-/// The plan for a size, or why the shape is excluded.
+/// The plan for a size, or why the shape is excluded, where that is no error since there are several algorithms.
 fn compiled(
     loaded: &Loaded,
     request: &Request,
     last: &mut Option<Subject>,
-    bytes: u64,
+    (bytes, several): (u64, bool),
     limits: &Limits,
     output: &mut Output,
 ) -> Result<Result<Subject, String>, Failure> {
@@ -155,7 +160,7 @@ fn compiled(
             *last = Some(subject.clone());
             Ok(Ok(subject))
         }
-        Err(PipelineFailure::Excluded { why, .. }) => Ok(Err(why)),
+        Err(PipelineFailure::Excluded { why, .. }) if several => Ok(Err(why)),
         Err(failure) => Err(crate::compile::explain(failure, loaded, output)),
     }
 }

@@ -312,7 +312,8 @@ fn ratio(ratio: Option<f64>) -> String {
     match ratio {
         None => "-".to_string(),
         Some(ratio) if ratio < 100.0 => format!("{ratio:.2}x"),
-        Some(ratio) => format!("{ratio:.0}x"),
+        Some(ratio) if ratio < 1000.0 => format!("{ratio:.0}x"),
+        Some(_) => ">999x".to_string(),
     }
 }
 

@@ -359,7 +359,8 @@ impl<'a> Simulation<'a> {
         let mut later = |at: Time, behind: Option<u32>| {
             if at > ends {
                 ends = at;
-                if let Some(behind) = behind {
+                // Behind what it sends itself it only moves data.
+                if let Some(behind) = behind.filter(|&behind| behind != record) {
                     cause = (Why::Port, behind);
                 }
             }

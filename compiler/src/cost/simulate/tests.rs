@@ -343,7 +343,7 @@ fn bytes_are_exact() {
         let program = Program::new(&plan);
         let call = Call { copies, ..call(bytes, 4096) };
         let run = simulate(&program, &machine(), &call, Want { records: false, skip: false });
-        let counted = super::super::count::count(&plan, bytes, Dtype::U8);
+        let counted = super::super::count::count(&program, bytes, Dtype::U8);
         for rank in 0..n as usize {
             assert_eq!(run.carried[2 * rank], counted.ranks[rank].sent.bytes, "{n} {bytes}");
             assert_eq!(run.carried[2 * rank + 1], counted.ranks[rank].received.bytes, "{n} {bytes}");

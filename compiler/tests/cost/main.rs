@@ -1,0 +1,5 @@
+//! The cost model from outside: counts, bounds, topologies, and the standard algorithms on machines.
+
+mod count;
+mod machines;
+mod topologies;
