@@ -187,6 +187,15 @@ impl World {
     fn load(&mut self, run: &At, rank: RankId, operand: (usize, Operand)) {
         let (place, Operand::Local { buffer, .. } | Operand::Peer { buffer, .. }) = operand else { return };
         let first = self.sources.len();
+        if run.step.width == 1 {
+            // Copying ranges of one costs more than all the rest.
+            let raw = self.held[self.memory.of(rank, buffer, place).0];
+            self.sources.push(raw);
+            if raw == UNDEFINED {
+                self.undefined(run, place, first);
+            }
+            return;
+        }
         for range in self.memory.ranges(rank, buffer, place, run.step.width as usize) {
             self.sources.extend_from_slice(&self.held[range]);
         }
@@ -261,7 +270,10 @@ impl Run<'_> {
             .note(id, results.map(|&raw| value(raw).map_or(UNDEFINED, |value| self.values.class(value))));
         let mut alike = true;
         if let Some(second) = second.first_mut() {
-            alike = first.sources == second.sources;
+            alike = match step.width {
+                1 => first.sources.iter().eq(&second.sources),
+                _ => first.sources == second.sources,
+            };
             if !alike {
                 fold(&at, second, self.values);
                 check_stores(&at, second, self.values, dst);
@@ -290,6 +302,14 @@ impl Run<'_> {
                 let next = &mut next_received[end.index()];
                 let range = *next as usize..(*next + width) as usize;
                 *next += width;
+                if width == 1 {
+                    for (world, messages) in
+                        self.worlds.iter_mut().zip([&*value, other.as_ref().unwrap_or(value)])
+                    {
+                        world.sources.push(messages[range.start]);
+                    }
+                    continue;
+                }
                 for (world, messages) in
                     self.worlds.iter_mut().zip([&*value, other.as_ref().unwrap_or(value)])
                 {
@@ -309,6 +329,10 @@ impl Run<'_> {
                 for w in 0..self.worlds.len() {
                     let from = results(w);
                     // One may be the source of the other.
+                    if width == 1 {
+                        self.worlds[w].held[place] = self.worlds[from].results[0];
+                        continue;
+                    }
                     let taken = std::mem::take(&mut self.worlds[from].results);
                     self.worlds[w].held[place..place + width].copy_from_slice(&taken);
                     self.worlds[from].results = taken;
@@ -318,7 +342,11 @@ impl Run<'_> {
                 let next = &mut next_sent[channel.index()];
                 let range = *next as usize..*next as usize + width;
                 *next += width as u32;
-                value[range.clone()].copy_from_slice(&self.worlds[0].results);
+                if width == 1 {
+                    value[range.start] = self.worlds[0].results[0];
+                } else {
+                    value[range.clone()].copy_from_slice(&self.worlds[0].results);
+                }
                 if !alike && other.is_none() {
                     *other = Some(value.clone());
                 }

@@ -113,10 +113,11 @@ pub(super) fn check(
         read: Vec::new(),
         report: Report::default(),
     };
-    let any_shared = races.shared.contains(&true);
-    for &id in &order.0 {
+    for id in (0..plan.steps.len()).map(StepId::new) {
         races.within_step(id);
-        if any_shared {
+    }
+    if races.shared.contains(&true) {
+        for &id in &order.0 {
             races.between_steps(id);
         }
     }
