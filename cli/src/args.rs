@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use compiler::limits::Limits;
+use compiler::options::{Direct, Options};
 use grammar::ParseLimits;
 use plan::dtype::{Dtype, Op};
 
@@ -87,6 +88,66 @@ pub(crate) struct Within {
     limits: Vec<(LimitName, u64)>,
 }
 
+/// How the moves are laid out in steps. None of it changes a result.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Scheduling")]
+pub(crate) struct Scheduling {
+    /// The most blocks (threads of control) of a rank [default: 8]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    blocks: Option<u32>,
+    /// Fuse no steps: each transfer is a send and a receive through memory
+    #[arg(long)]
+    no_fuse: bool,
+    /// Let ranks read and write each other's memory: where right in place and out of place (both), or for calls out of place
+    /// alone
+    #[arg(long, value_name = "WHERE", value_enum)]
+    direct: Option<DirectAccess>,
+}
+
+/// Where ranks may reach into each other's memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DirectAccess {
+    /// Nowhere
+    Never,
+    /// Where it is right in place and out of place
+    Both,
+    /// Where it is right out of place; the plan may then not serve calls in place
+    OutOfPlace,
+}
+
+impl Scheduling {
+    /// The compiler's options, for plans that may count on so many slots and are for calls of so many bytes.
+    pub(crate) fn options(&self, slots: Option<u32>, bytes: Option<u64>) -> Options {
+        let usual = Options::default();
+        Options {
+            slots: slots.unwrap_or(usual.slots),
+            blocks: self.blocks.unwrap_or(usual.blocks),
+            fuse: !self.no_fuse,
+            bytes,
+            direct: match self.direct {
+                None | Some(DirectAccess::Never) => Direct::Never,
+                Some(DirectAccess::Both) => Direct::WhereBothFormsAllow,
+                Some(DirectAccess::OutOfPlace) => Direct::OutOfPlace,
+            },
+            ..usual
+        }
+    }
+
+    /// Refuses what has no meaning for a plan.
+    pub(crate) fn refuse_for_plan(&self) -> Result<(), Failure> {
+        let option = match (self.blocks, self.no_fuse, self.direct) {
+            (Some(_), ..) => "--blocks",
+            (None, true, _) => "--no-fuse",
+            (None, false, Some(_)) => "--direct",
+            (None, false, None) => return Ok(()),
+        };
+        Err(Failure::usage_help(
+            format!("{option} is for source files: the steps of a plan are what they are"),
+            "compile it anew with other options",
+        ))
+    }
+}
+
 impl Choice {
     /// Refuses what has no meaning for a plan: it is one algorithm, with its parameters.
     pub(crate) fn refuse_for_plan(&self) -> Result<(), Failure> {
@@ -134,6 +195,11 @@ pub(crate) struct Compile {
     pub(crate) ranks: Shape,
     #[command(flatten)]
     pub(crate) choice: Choice,
+    #[command(flatten)]
+    pub(crate) scheduling: Scheduling,
+    /// Slots per channel that the plan may count on; it needs no more [default: 2]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) slots: Option<u32>,
     /// The size of the calls it is for: bytes of the larger of send and receive buffer, by which its schedule chooses
     #[arg(long, short = 'b', value_name = "SIZE", value_parser = size::parse)]
     pub(crate) bytes: Option<u64>,
@@ -194,6 +260,8 @@ pub(crate) struct Call {
     pub(crate) ranks: Option<Shape>,
     #[command(flatten)]
     pub(crate) choice: Choice,
+    #[command(flatten)]
+    pub(crate) scheduling: Scheduling,
     /// Instead of a file: what rcc itself selects for a collective at each size
     #[arg(long, value_name = "COLLECTIVE", conflicts_with = "algorithm")]
     pub(crate) collective: Option<String>,
@@ -291,6 +359,8 @@ pub(crate) struct Explain {
     pub(crate) ranks: Option<Shape>,
     #[command(flatten)]
     pub(crate) choice: Choice,
+    #[command(flatten)]
+    pub(crate) scheduling: Scheduling,
     /// Bytes of the larger of send and receive buffer; several by comma or repetition
     #[arg(long, short = 'b', value_name = "SIZE", default_value = "64MiB", value_parser = size::parse, value_delimiter = ',')]
     pub(crate) bytes: Vec<u64>,

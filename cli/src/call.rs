@@ -79,6 +79,13 @@ pub(crate) struct Subject {
 struct Program {
     loaded: Rc<Loaded>,
     request: Request,
+    how: How,
+}
+
+/// How it is compiled: the sizes aside, the same for all.
+#[derive(Debug, Clone, Copy)]
+struct How {
+    options: Compilation,
     limits: Limits,
 }
 
@@ -87,7 +94,7 @@ pub(crate) struct Selected {
     collective: String,
     shape: Shape,
     params: Vec<(String, String)>,
-    limits: Limits,
+    how: How,
     loaded: Rc<Loaded>,
     subjects: BTreeMap<String, Subject>,
 }
@@ -134,6 +141,8 @@ impl args::Call {
     ) -> Result<Source, Failure> {
         self.device()?;
         let limits = self.choice.within.limits()?;
+        // A call with fewer slots than usual needs a plan that does with them.
+        let how = How { options: self.scheduling.options(self.slots.filter(|&slots| slots < 2), None), limits };
         let shape = self.shape()?;
         if let Some(collective) = &self.collective {
             select::select(collective, shape::ranks(&shape), 0)?;
@@ -144,7 +153,7 @@ impl args::Call {
                 collective: collective.clone(),
                 shape,
                 params: self.choice.params.clone(),
-                limits,
+                how,
                 loaded: Rc::new(loaded),
                 subjects: BTreeMap::new(),
             };
@@ -155,6 +164,7 @@ impl args::Call {
             let target = Target::new(argument);
             if let Target::Plan(path) = &target {
                 self.choice.refuse_for_plan()?;
+                self.scheduling.refuse_for_plan()?;
                 let plan = target::read_plan(path, &limits, output)?;
                 self.fits(&plan, &shape)?;
                 subjects.push(Subject::of_plan(plan));
@@ -170,14 +180,14 @@ impl args::Call {
                     &shape,
                     &self.choice.params,
                     bytes,
-                    &limits,
+                    &how,
                     output,
                 )?);
             } else {
                 let (loaded, id) = target.load_one(&self.choice, &limits, output)?;
                 worlds::known_params(&[loaded.program.algorithm(id)], &self.choice.params)?;
                 let loaded = Rc::new(loaded);
-                subjects.push(one(&loaded, id, &shape, &self.choice.params, bytes, &limits, output)?);
+                subjects.push(one(&loaded, id, &shape, &self.choice.params, bytes, &how, output)?);
             }
         }
         Ok(Source::Named(subjects))
@@ -297,7 +307,7 @@ impl Selected {
             let id = self.loaded.program.find(&name);
             let id = id.ok_or_else(|| Failure::Machine(format!("{name} is not in the standard library")))?;
             worlds::known_params(&[self.loaded.program.algorithm(id)], &self.params)?;
-            let made = one(&self.loaded, id, &self.shape, &self.params, Some(bytes), &self.limits, output)?;
+            let made = one(&self.loaded, id, &self.shape, &self.params, Some(bytes), &self.how, output)?;
             self.subjects.insert(name.clone(), made);
         }
         let subject = self.subjects.get_mut(&name);
@@ -333,9 +343,9 @@ impl Subject {
 impl Program {
     fn compile(&self, bytes: Option<u64>, output: &mut Output) -> Result<Runnable, PipelineFailure> {
         let choice = pipeline::choose(&self.loaded, &self.request, bytes);
-        let options = Compilation { bytes, ..Compilation::default() };
+        let options = Compilation { bytes, ..self.how.options };
         let busy = output.busy("compiling");
-        let compiled = pipeline::compile(&self.loaded, &self.request, &options, &self.limits, &mut |_| {});
+        let compiled = pipeline::compile(&self.loaded, &self.request, &options, &self.how.limits, &mut |_| {});
         drop(busy);
         let plan = compiled?.plan;
         let convention = Convention::of(plan.plan());
@@ -355,13 +365,13 @@ fn one(
     asked: &[u32],
     params: &[(String, String)],
     bytes: Option<u64>,
-    limits: &Limits,
+    how: &How,
     output: &mut Output,
 ) -> Result<Subject, Failure> {
     let algorithm = loaded.program.algorithm(id);
     let shape = worlds::one_shape(algorithm, asked)?;
     let request = worlds::one_root(&loaded.program, id, &shape, &worlds::given(algorithm, params)?)?;
-    let program = Program { loaded: Rc::clone(loaded), request, limits: *limits };
+    let program = Program { loaded: Rc::clone(loaded), request, how: *how };
     program.subject(bytes, output).map_err(|failure| crate::compile::explain(failure, loaded, output))
 }
 
@@ -372,11 +382,11 @@ fn all(
     asked: &[u32],
     params: &[(String, String)],
     bytes: Option<u64>,
-    limits: &Limits,
+    how: &How,
     output: &mut Output,
 ) -> Result<Vec<Subject>, Failure> {
     if let [id] = ids {
-        return Ok(vec![one(loaded, *id, asked, params, bytes, limits, output)?]);
+        return Ok(vec![one(loaded, *id, asked, params, bytes, how, output)?]);
     }
     let mut subjects = Vec::new();
     for &id in ids {
@@ -389,7 +399,7 @@ fn all(
             }
         };
         let request = worlds::one_root(&loaded.program, id, &shape, &worlds::given(algorithm, params)?)?;
-        let program = Program { loaded: Rc::clone(loaded), request, limits: *limits };
+        let program = Program { loaded: Rc::clone(loaded), request, how: *how };
         match program.subject(bytes, output) {
             Ok(subject) => subjects.push(subject),
             Err(PipelineFailure::Excluded { why, .. }) => {

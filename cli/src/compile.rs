@@ -3,7 +3,6 @@
 //! In: a target, a shape. Out: the plan as a file, a stage as text, times, or a line that says what was made.
 
 use compiler::choice::{Choice, Verdict};
-use compiler::options::Options;
 use compiler::pipeline::{self, Compiled, Failure as PipelineFailure, Loaded};
 use plan::ids::RankId;
 use serde::Serialize;
@@ -71,7 +70,7 @@ pub(crate) fn run(args: &args::Compile, output: &mut Output) -> Result<(), Failu
         return one_rank::run(args, RankId(rank), &loaded, &request, &limits, &mut stages, output);
     }
     let busy = output.busy("compiling");
-    let options = Options { bytes: args.bytes, ..Options::default() };
+    let options = args.scheduling.options(args.slots, args.bytes);
     let choice = pipeline::choose(&loaded, &request, args.bytes);
     let compiled =
         pipeline::compile(&loaded, &request, &options, &limits, &mut |stage| stages.begin(stage.name()));

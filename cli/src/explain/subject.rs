@@ -32,6 +32,7 @@ pub(super) struct Subject {
 
 /// Everything that was named.
 pub(super) struct Subjects {
+    options: Options,
     limits: Limits,
     entries: Vec<Entry>,
 }
@@ -57,6 +58,7 @@ impl Subjects {
                     return Err(Failure::usage("a plan is for one world shape; --ranks is for source files"));
                 }
                 args.choice.refuse_for_plan()?;
+                args.scheduling.refuse_for_plan()?;
                 let plan = Rc::new(target::read_plan(path, &limits, output)?);
                 entries.push(Entry::Plan(Subject { plan, choice: None }));
                 continue;
@@ -86,7 +88,7 @@ impl Subjects {
                 }
             }
         }
-        Ok(Subjects { limits, entries })
+        Ok(Subjects { limits, options: args.scheduling.options(args.slots, None), entries })
     }
 
     /// The plans for a call of `bytes`; at least one.
@@ -98,7 +100,7 @@ impl Subjects {
                 Entry::Plan(subject) => found.push(subject.clone()),
                 Entry::Source { loaded, request, last, several } => {
                     let name = loaded.program.algorithm(request.algorithm).name.clone();
-                    match compiled(loaded, request, last, (bytes, *several), &self.limits, output)? {
+                    match compiled(loaded, request, last, (bytes, *several), (&self.options, &self.limits), output)? {
                         Ok(subject) => found.push(subject),
                         Err(why) => {
                             skipped(&format!("{name}: {why}"), output);
@@ -141,7 +143,7 @@ fn compiled(
     request: &Request,
     last: &mut Option<Subject>,
     (bytes, several): (u64, bool),
-    limits: &Limits,
+    (options, limits): (&Options, &Limits),
     output: &mut Output,
 ) -> Result<Result<Subject, String>, Failure> {
     let choice = pipeline::choose(loaded, request, Some(bytes));
@@ -151,7 +153,7 @@ fn compiled(
         return Ok(Ok(Subject { choice: Some(choice), ..known.clone() }));
     }
     let busy = output.busy("compiling");
-    let options = Options { bytes: Some(bytes), ..Options::default() };
+    let options = Options { bytes: Some(bytes), ..*options };
     let compiled = pipeline::compile(loaded, request, &options, limits, &mut |_| {});
     drop(busy);
     match compiled {

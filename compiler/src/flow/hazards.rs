@@ -44,11 +44,6 @@ impl<'a> Hazards<'a> {
         self.written[place as usize] > 0
     }
 
-    /// The index that stands for a place.
-    pub(super) fn index(&self, place: Place) -> u32 {
-        self.places.index(place)
-    }
-
     /// Gives the nodes from `first` on their rounds: one group.
     pub(super) fn group(&mut self, flow: &mut Flow, first: usize) {
         // 1. What the group finds, and what it will overwrite.

@@ -53,8 +53,7 @@ pub(super) enum Sent {
 /// A channel between two ranks.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Link {
-    pub(super) from: RankId,
-    pub(super) to: RankId,
+    /// Its messages carry no data.
     pub(super) counter: bool,
 }
 
@@ -137,7 +136,7 @@ fn number(flow: &Flow, list: &mut Vec<Transfer>, lanes: &[u32]) -> Vec<Link> {
         let (to, lane) = (to(&transfer), lanes[id as usize]);
         let key = (transfer.from.0, to.0, lane);
         if links.is_empty() || key != known {
-            links.push(Link { from: transfer.from, to, counter: lane & 1 == 1 });
+            links.push(Link { counter: lane & 1 == 1 });
             (known, count) = (key, 0);
         }
         numbered.push(Transfer { channel: links.len() as u32 - 1, number: count, ..transfer });

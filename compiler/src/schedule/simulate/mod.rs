@@ -12,27 +12,31 @@
 //! no wider than channels have slots. (Wider ones mostly go too, in gangs; if not, the caller cuts them.) So the run
 //! ends, with any number of slots, and since it is an execution, the graph of D (docs/plan.md §4) is acyclic.
 
+mod gangs;
+mod rounds;
+mod unblock;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::ops::Range;
 
-use super::agenda::{Agenda, Event};
-use super::blocks::Blocks;
-use super::keys::Keys;
-use super::transfers::{NONE, Sent, TransferId, Transfers};
 use crate::flow::{Flow, NodeId};
 use crate::options::Options;
+use crate::schedule::agenda::{Agenda, Event};
+use crate::schedule::blocks::Blocks;
+use crate::schedule::keys::Keys;
+use crate::schedule::transfers::{NONE, Sent, TransferId, Transfers};
 
 /// What all ranks do: those of rank r are `events[starts[r]..starts[r + 1]]`.
-pub(super) struct Run {
-    pub(super) events: Vec<Event>,
+pub(in crate::schedule) struct Run {
+    pub(in crate::schedule) events: Vec<Event>,
     /// The block of each.
-    pub(super) blocks: Vec<u32>,
-    pub(super) starts: Vec<u32>,
+    pub(in crate::schedule) blocks: Vec<u32>,
+    pub(in crate::schedule) starts: Vec<u32>,
 }
 
 /// Runs all ranks; nothing if some message is wider than its channel has slots, and no gang could take it.
-pub(super) fn simulate(
+pub(in crate::schedule) fn simulate(
     flow: &Flow,
     keys: &Keys,
     transfers: &mut Transfers,
@@ -202,55 +206,6 @@ impl<'a> Simulation<'a> {
         simulation
     }
 
-    /// A rank before its first round.
-    fn rank(&self, events: Range<u32>) -> Rank {
-        let mut rounds: Vec<(u32, Range<u32>)> = Vec::new();
-        for at in events.clone() {
-            let round = self.round(self.agenda.events[at as usize]);
-            match rounds.last_mut().filter(|(last, _)| *last == round) {
-                Some((_, range)) => range.end = at + 1,
-                None => rounds.push((round, at..at + 1)),
-            }
-        }
-        rounds.reverse();
-        let done = Vec::with_capacity(events.len());
-        Rank { round: 0, open: 0, guards: BTreeMap::new(), rounds, later: BinaryHeap::new(), done }
-    }
-
-    /// The round in which an event of the agenda is done.
-    fn round(&self, event: Event) -> u32 {
-        match event {
-            Event::Make(node) => self.flow.node(node).round,
-            Event::Send(id) | Event::Aside(id) => self.flow.node(self.due(id)).round,
-            Event::Save(node, number) => {
-                self.flow.node(self.keys.due(self.flow, self.saved(node, number), node)).round
-            }
-        }
-    }
-
-    /// When in T the place that it reads is overwritten by something of the same `step`.
-    fn guard(&self, event: Event) -> Option<u32> {
-        let operand = match event {
-            Event::Make(id) => {
-                let node = self.flow.node(id);
-                // What is overwritten before the node acts was saved.
-                let local = Flow::range(node).filter(|&at| self.flow.operands[at].place.rank == node.rank);
-                let guards = local.filter_map(|at| self.flow.special(at).guard);
-                let guards = guards.map(|guard| self.keys.at(guard));
-                return guards.filter(|&guard| guard > self.keys.at(id)).min();
-            }
-            Event::Send(id) | Event::Aside(id) => self.transfers.list[id.index()].operand,
-            Event::Save(node, number) => self.saved(node, number),
-        };
-        let aside = match event {
-            Event::Send(id) => {
-                matches!(self.transfers.list[id.index()].sent, Sent::Aside | Sent::Later { aside: true })
-            }
-            _ => false,
-        };
-        self.flow.special(operand as usize).guard.filter(|_| !aside).map(|guard| self.keys.at(guard))
-    }
-
     fn saved(&self, node: NodeId, number: u16) -> u32 {
         self.flow.node(node).first + u32::from(number)
     }
@@ -402,65 +357,6 @@ impl<'a> Simulation<'a> {
         self.close(rank, guard);
     }
 
-    /// One event less is open in the round of a rank.
-    fn close(&mut self, rank: usize, guard: Option<u32>) {
-        let state = &mut self.ranks[rank];
-        state.open -= 1;
-        let mut free = false;
-        if let Some(guard) = guard
-            && let Some(count) = state.guards.get_mut(&guard)
-        {
-            *count -= 1;
-            if *count == 0 {
-                state.guards.remove(&guard);
-                free = true;
-            }
-        }
-        if state.open == 0 {
-            self.next_round(rank);
-        } else if free {
-            self.wake_rank(rank);
-        }
-    }
-
-    /// One event more.
-    fn open(&mut self, rank: usize, event: Event) {
-        let guard = self.guard(event);
-        let state = &mut self.ranks[rank];
-        state.open += 1;
-        if let Some(guard) = guard {
-            *state.guards.entry(guard).or_insert(0) += 1;
-        }
-    }
-
-    fn next_round(&mut self, rank: usize) {
-        let state = &mut self.ranks[rank];
-        let planned = state.rounds.last().map(|&(round, _)| round);
-        let later = state.later.peek().map(|&Reverse((round, _))| round);
-        let Some(round) = planned.into_iter().chain(later).min() else { return };
-        state.round = round;
-        if planned == Some(round)
-            && let Some((_, events)) = state.rounds.pop()
-        {
-            for at in events {
-                self.open(rank, self.agenda.events[at as usize]);
-            }
-        }
-        while let Some(&Reverse((later, id))) = self.ranks[rank].later.peek()
-            && later == round
-        {
-            self.ranks[rank].later.pop();
-            self.open(rank, Event::Send(id));
-        }
-        self.wake_rank(rank);
-    }
-
-    fn wake_rank(&mut self, rank: usize) {
-        for block in self.first_block[rank]..self.first_block[rank + 1] {
-            self.wake(block, Lack::Round);
-        }
-    }
-
     fn take(&mut self, id: TransferId) {
         let channel = self.transfers.list[id.index()].channel;
         self.held[channel as usize] -= self.width(id);
@@ -480,227 +376,5 @@ impl<'a> Simulation<'a> {
             state.lack = None;
             self.ready.push(block);
         }
-    }
-
-    /// Looks for gangs among all blocks; whether there was one.
-    fn gangs(&mut self) -> bool {
-        let mut any = false;
-        for block in 0..self.blocks.len() as u32 {
-            let short = matches!(self.blocks[block as usize].lack, Some(Lack::Slot(_)));
-            any |= short && self.try_gang(block);
-        }
-        any
-    }
-
-    /// Does the next event of a block with all others that must go side by side with it; whether that can be.
-    fn try_gang(&mut self, block: u32) -> bool {
-        let mut gang = std::mem::take(&mut self.gang);
-        gang.clear();
-        gang.push(block);
-        let mut next = 0;
-        let mut good = true;
-        while good && next < gang.len() {
-            good = self.enlist(gang[next], &mut gang);
-            next += 1;
-        }
-        if good {
-            // Senders before readers, that is, in the order of T.
-            let mut heads: Vec<(u32, u32)> =
-                gang.iter().filter_map(|&block| self.head(block).map(|(_, _, at)| (at, block))).collect();
-            heads.sort_unstable();
-            for (_, block) in heads {
-                if let Some((event, later, _)) = self.head(block) {
-                    self.finish(block, event, later);
-                }
-            }
-            self.ready.extend(&gang);
-        }
-        self.gang = gang;
-        good
-    }
-
-    /// Adds the blocks whose next events must go with that of `block`; false if some are not ready to.
-    fn enlist(&self, block: u32, gang: &mut Vec<u32>) -> bool {
-        let Some((event, later, _)) = self.head(block) else { return false };
-        if !self.is_due(block, event, later) {
-            return false;
-        }
-        let mut add = |block: u32| {
-            if !gang.contains(&block) {
-                gang.push(block);
-            }
-        };
-        let sends = |block: u32, id: TransferId| match self.head(block) {
-            Some((Event::Send(other), ..)) => other == id,
-            Some((Event::Make(node), ..)) => {
-                self.transfers.fused(node).contains(&id)
-                    && self.transfers.list[id.index()].sent == Sent::Fused
-            }
-            _ => false,
-        };
-        let reader = |id: TransferId| self.transfers.list[id.index()].reader;
-        let mut room = |id: TransferId| {
-            let transfer = &self.transfers.list[id.index()];
-            if self.sent[transfer.channel as usize] != transfer.number {
-                return false;
-            }
-            if self.has_room(id) {
-                return true;
-            }
-            let theirs = self.block_of[reader(id).index()];
-            let about = matches!(self.head(theirs), Some((Event::Make(node), ..)) if node == reader(id));
-            if about {
-                add(theirs);
-            }
-            about
-        };
-        match event {
-            Event::Send(id) => return room(id),
-            Event::Aside(_) | Event::Save(..) => return true,
-            Event::Make(node) => {
-                let along = self.transfers.fused(node).iter();
-                let mut along = along.filter(|id| self.transfers.list[id.index()].sent == Sent::Fused);
-                if !along.all(|&id| room(id)) {
-                    return false;
-                }
-            }
-        }
-        let Event::Make(node) = event else { return true };
-        for at in Flow::range(self.flow.node(node)) {
-            let transfer = self.transfers.of_operand[at];
-            if transfer == NONE {
-                continue;
-            }
-            let (id, transfer) = (TransferId(transfer), &self.transfers.list[transfer as usize]);
-            if self.sent[transfer.channel as usize] > transfer.number {
-                continue;
-            }
-            let theirs = self.writer_of[transfer.channel as usize];
-            if self.sent[transfer.channel as usize] != transfer.number || !sends(theirs, id) {
-                return false;
-            }
-            add(theirs);
-        }
-        true
-    }
-
-    /// Lets the event that comes first in T go.
-    fn unblock(&mut self) -> Next {
-        let blocks = 0..self.blocks.len() as u32;
-        let heads = blocks.filter_map(|block| Some((self.head(block)?.2, block)));
-        let Some((_, block)) = heads.min() else { return Next::End };
-        if !self.clear_the_way(block) {
-            // What stands in the way is not plain to see: everything planned early is put off.
-            let mut any = false;
-            for block in 0..self.blocks.len() as u32 {
-                any |= self.put_off_head(block);
-            }
-            if !any {
-                // Messages that fit their channels always go in the end, see above.
-                return Next::TooWide;
-            }
-        }
-        self.ready.extend(0..self.blocks.len() as u32);
-        Next::More
-    }
-
-    /// Puts off, or splits off, what keeps the next event of a block from being done; whether there is such a thing.
-    fn clear_the_way(&mut self, block: u32) -> bool {
-        let Some((event, later, _)) = self.head(block) else { return false };
-        let mut changed = false;
-        let rank = self.blocks[block as usize].rank as usize;
-        if !self.is_due(block, event, later) {
-            for block in self.first_block[rank]..self.first_block[rank + 1] {
-                changed |= self.put_off_head(block);
-            }
-            return changed;
-        }
-        match event {
-            Event::Send(id) => {
-                let reader = self.transfers.list[id.index()].reader;
-                let theirs = self.block_of[reader.index()];
-                changed |= self.put_off_head(theirs);
-                if !changed && matches!(self.head(theirs), Some((Event::Make(node), ..)) if node == reader) {
-                    changed |= self.split_what_lacks_room(reader);
-                }
-            }
-            Event::Make(node) => {
-                for at in Flow::range(self.flow.node(node)) {
-                    let transfer = self.transfers.of_operand[at];
-                    if transfer != NONE {
-                        let theirs = self.transfers.list[transfer as usize].channel;
-                        let theirs = self.writer_of[theirs as usize];
-                        let sends =
-                            matches!(self.head(theirs), Some((Event::Send(id), ..)) if id.0 == transfer);
-                        changed |= !sends && self.put_off_head(theirs);
-                    }
-                }
-                changed = changed || self.split_what_lacks_room(node);
-            }
-            Event::Aside(_) | Event::Save(..) => {}
-        }
-        changed
-    }
-
-    /// Puts off the next event of a block's plan, if it is a send whose time has come; whether it was.
-    fn put_off_head(&mut self, block: u32) -> bool {
-        let state = &self.blocks[block as usize];
-        let planned = (state.next < state.end).then(|| self.planned[state.next as usize]);
-        let Some(event @ Event::Send(id)) = planned else { return false };
-        let due = self.is_due(block, event, false);
-        if due {
-            self.put_off(block, id);
-        }
-        due
-    }
-
-    /// A planned send is done just before it is taken, from where it lies or from a copy made now.
-    fn put_off(&mut self, block: u32, id: TransferId) {
-        let reader = self.transfers.list[id.index()].reader;
-        let moved = self.due(id) != reader;
-        let state = &mut self.blocks[block as usize];
-        if moved {
-            let next = state.next as usize;
-            self.planned[next] = Event::Aside(id);
-            self.transfers.list[id.index()].sent = Sent::Aside;
-            return;
-        }
-        state.next += 1;
-        let rank = state.rank as usize;
-        // It was counted in the round it was planned for, and is again.
-        self.later(block, id);
-        self.close(rank, self.guard(Event::Send(id)));
-    }
-
-    fn later(&mut self, block: u32, id: TransferId) {
-        let reader = self.transfers.list[id.index()].reader;
-        let (due, round) = (self.keys.before(reader), self.flow.node(reader).round);
-        let state = &mut self.blocks[block as usize];
-        state.later.push(Reverse((due, id)));
-        let rank = state.rank as usize;
-        match round <= self.ranks[rank].round {
-            true => self.open(rank, Event::Send(id)),
-            false => self.ranks[rank].later.push(Reverse((round, id))),
-        }
-    }
-
-    fn split_what_lacks_room(&mut self, node: NodeId) -> bool {
-        let mut changed = false;
-        for at in 0..self.transfers.fused(node).len() {
-            let id = self.transfers.fused(node)[at];
-            if self.transfers.list[id.index()].sent == Sent::Fused && !self.has_room(id) {
-                self.split(id);
-                changed = true;
-            }
-        }
-        changed
-    }
-
-    /// The maker keeps what it would have sent along; it goes just before it is taken.
-    fn split(&mut self, id: TransferId) {
-        let transfer = self.transfers.list[id.index()];
-        let aside = self.due(id) != transfer.reader;
-        self.transfers.list[id.index()].sent = Sent::Later { aside };
-        self.later(self.writer_of[transfer.channel as usize], id);
     }
 }
