@@ -158,7 +158,9 @@ impl Choice {
             (None, [], None) => return Ok(()),
         };
         Err(Failure::usage_help(
-            format!("{option} is for source files: a plan is one algorithm, with its parameters and its schedule"),
+            format!(
+                "{option} is for source files: a plan is one algorithm, with its parameters and its schedule"
+            ),
             "compile it anew with other ones",
         ))
     }

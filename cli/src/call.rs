@@ -142,7 +142,8 @@ impl args::Call {
         self.device()?;
         let limits = self.choice.within.limits()?;
         // A call with fewer slots than usual needs a plan that does with them.
-        let how = How { options: self.scheduling.options(self.slots.filter(|&slots| slots < 2), None), limits };
+        let how =
+            How { options: self.scheduling.options(self.slots.filter(|&slots| slots < 2), None), limits };
         let shape = self.shape()?;
         if let Some(collective) = &self.collective {
             select::select(collective, shape::ranks(&shape), 0)?;
@@ -174,15 +175,7 @@ impl args::Call {
                 let chosen: Vec<_> = algorithms.iter().map(|&id| loaded.program.algorithm(id)).collect();
                 worlds::known_params(&chosen, &self.choice.params)?;
                 let loaded = Rc::new(loaded);
-                subjects.extend(all(
-                    &loaded,
-                    &algorithms,
-                    &shape,
-                    &self.choice.params,
-                    bytes,
-                    &how,
-                    output,
-                )?);
+                subjects.extend(all(&loaded, &algorithms, &shape, &self.choice.params, bytes, &how, output)?);
             } else {
                 let (loaded, id) = target.load_one(&self.choice, &limits, output)?;
                 worlds::known_params(&[loaded.program.algorithm(id)], &self.choice.params)?;
@@ -345,7 +338,8 @@ impl Program {
         let choice = pipeline::choose(&self.loaded, &self.request, bytes);
         let options = Compilation { bytes, ..self.how.options };
         let busy = output.busy("compiling");
-        let compiled = pipeline::compile(&self.loaded, &self.request, &options, &self.how.limits, &mut |_| {});
+        let compiled =
+            pipeline::compile(&self.loaded, &self.request, &options, &self.how.limits, &mut |_| {});
         drop(busy);
         let plan = compiled?.plan;
         let convention = Convention::of(plan.plan());

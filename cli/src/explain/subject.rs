@@ -100,7 +100,14 @@ impl Subjects {
                 Entry::Plan(subject) => found.push(subject.clone()),
                 Entry::Source { loaded, request, last, several } => {
                     let name = loaded.program.algorithm(request.algorithm).name.clone();
-                    match compiled(loaded, request, last, (bytes, *several), (&self.options, &self.limits), output)? {
+                    match compiled(
+                        loaded,
+                        request,
+                        last,
+                        (bytes, *several),
+                        (&self.options, &self.limits),
+                        output,
+                    )? {
                         Ok(subject) => found.push(subject),
                         Err(why) => {
                             skipped(&format!("{name}: {why}"), output);
