@@ -195,8 +195,8 @@ impl<'a> Run<'a> {
     /// How many micro-steps the next event takes, and whether its messages are empty.
     fn extent(&self, actor: &Actor, step: &Step) -> (u32, bool) {
         let id = StepId(actor.at.2);
-        let operands = self.plan.src(step).iter().chain(self.plan.dst(step));
-        let alone = !self.load.group || operands.into_iter().any(|&operand| self.is_counter(operand));
+        let mut operands = self.plan.src(step).iter().chain(self.plan.dst(step));
+        let alone = !self.load.group || operands.any(|&operand| self.is_counter(operand));
         let mut room = self.slot_elements;
         let mut end = actor.micro;
         let mut empty = true;

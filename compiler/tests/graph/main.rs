@@ -3,6 +3,7 @@
 extern crate plan as rcc_plan;
 
 #[path = "../../../plan/tests/verify/events.rs"]
+#[allow(dead_code, reason = "each test binary uses its own part")]
 mod events;
 mod executor;
 #[path = "../../../plan/tests/common/explore.rs"]
