@@ -4,6 +4,8 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use rcc_compiler::limits::Limits;
+
 use crate::support::{Outcome, compare, program, request};
 
 /// A loop header; the variables are x and y, and mostly y goes over all ranks.
@@ -210,5 +212,70 @@ proptest! {
         );
         let program = program(&text);
         compare(&program, &request(&program, "x", &[m, g]));
+    }
+}
+
+/// An expression of anything; most have no value that goes round, and many have none at all.
+fn wild() -> BoxedStrategy<String> {
+    let leaf =
+        prop::sample::select(vec!["0", "1", "2", "n", "x", "y", "9223372036854775807", "t[x % 2]", "t[y]"]);
+    leaf.prop_map(str::to_owned)
+        .prop_recursive(3, 10, 3, |inner| {
+            let op = prop::sample::select(vec!["+", "-", "*", "/", "%", "^", "&", "|", "<<", ">>"]);
+            prop_oneof![
+                4 => (inner.clone(), op, inner.clone()).prop_map(|(a, op, b)| format!("({a} {op} {b})")),
+                3 => inner.clone().prop_map(|a| format!("({a} % n)")),
+                1 => inner.clone().prop_map(|a| format!("(-{a})")),
+                1 => inner.clone().prop_map(|a| format!("succ({a}, n)")),
+                1 => (inner.clone(), inner.clone()).prop_map(|(a, b)| {
+                    // No sum within a sum: their variables have one name.
+                    if a.contains("sum") || b.contains("sum") {
+                        format!("({a} - {b})")
+                    } else {
+                        format!("sum(z in 0..{a} % 9) ({b} + z)")
+                    }
+                }),
+                1 => (inner.clone(), inner.clone(), inner)
+                    .prop_map(|(a, b, c)| format!("(if {a} < {b} then {c} else log2({a}))")),
+            ]
+        })
+        .boxed()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    /// No panic, and what has a trace is compared with it.
+    #[test]
+    fn wild_programs_do_no_harm(
+        range in (wild(), wild(), 1..4i64),
+        filter in prop::option::of(wild()),
+        places in (wild(), wild(), wild(), wild()),
+        wild_loop in 0..4u8,
+        n in 1..6u32,
+    ) {
+        let (from, to, by) = range;
+        let (from, to) = (from.replace('x', "y"), to.replace('x', "y"));
+        let x = if wild_loop == 0 { format!("({from})..({to}) step {by}") } else { "0..2 * n".to_owned() };
+        let filter = filter.filter(|_| wild_loop == 1).map_or(String::new(), |f| format!(" if ({f}) > 0"));
+        let (a, b, c, d) = places;
+        let text = format!(
+            "fn succ(a, m) = (a + 1) % m
+algorithm x on ranks[n] implements allreduce {{
+    chunks n
+    let t = [1 % n, 2 % n]
+    for y in 0..n, x in {x}{filter} {{ data[({a}) % n] @ ({b}) = data[({c}) % n] @ (({d}) % n) }}
+}}
+"
+        );
+        let program = program(&text);
+        let request = request(&program, "x", &[n]);
+        let limits = Limits { moves: 10_000, turns: 100_000, ..Limits::default() };
+        if rcc_compiler::elaborate::elaborate(&program, &request, &limits).is_ok() {
+            compare(&program, &request);
+        } else if let Ok(quotient) = rcc_compiler::symmetry::quotient(&program, &request, &limits) {
+            // The whole was too much.
+            let _ = rcc_compiler::symmetry::prove(&quotient, &limits);
+        }
     }
 }
