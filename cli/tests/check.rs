@@ -98,7 +98,7 @@ fn json() {
     for entry in entries {
         let mut fields: Vec<&str> = entry.as_object().unwrap().keys().map(String::as_str).collect();
         fields.sort_unstable();
-        assert_eq!(fields, ["algorithm", "collective", "diagnostics", "ms", "proved", "shape"]);
+        assert_eq!(fields, ["algorithm", "collective", "diagnostics", "ms", "proof", "proved", "shape"]);
         for diagnostic in entry["diagnostics"].as_array().unwrap() {
             let mut fields: Vec<&str> = diagnostic.as_object().unwrap().keys().map(String::as_str).collect();
             fields.sort_unstable();
@@ -113,6 +113,7 @@ fn json() {
     assert_eq!(wrong["diagnostics"][0]["line"], 4);
     assert_eq!(entries[2]["proved"], Value::Null);
     assert_eq!(entries[3]["proved"], true);
+    assert_eq!((&wrong["proof"], &entries[3]["proof"]), (&Value::Null, &Value::from("all ranks")));
 
     let broken = file(&folder, "broken.coll", "algorithm");
     let document = rcc(&["check", &broken, "--json"]).ends(1).json();

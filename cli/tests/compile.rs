@@ -108,6 +108,7 @@ fn timings_and_json() {
             "copies",
             "moves",
             "peak_rss_mb",
+            "proof",
             "ranks",
             "schedule",
             "stages",
