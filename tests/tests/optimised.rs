@@ -1,0 +1,212 @@
+//! What an expert would not improve by hand: claims about the plans of the standard algorithms, counted over the plan
+//! by code that knows nothing of how it was made.
+
+use std::collections::BTreeSet;
+
+use compiler::limits::Limits;
+use compiler::options::Options;
+use compiler::pipeline::{Compiled, Loaded, load};
+use compiler::trace::{Move, MoveKind, Trace};
+use plan::ids::{BlockId, RankId};
+use plan::plan::{Operand, Plan};
+use rcc_tests::library;
+use rcc_tests::waste::{Count, Use, count, only_copies};
+
+/// A standard algorithm compiled with default options; none if it excludes the shape.
+fn compiled(loaded: &Loaded, name: &str, shape: &[u32]) -> Option<Compiled> {
+    let algorithm = loaded.program.find(name).expect("a standard algorithm");
+    let request = library::request(loaded, algorithm, shape.to_vec());
+    library::compiled(loaded, &request, &Options::default(), &Limits::default())
+        .unwrap_or_else(|what| panic!("{name} at {shape:?}: {what}"))
+}
+
+fn library() -> Loaded {
+    load(&[], &Limits::default())
+}
+
+#[test]
+fn a_fused_ring_allreduce_has_one_step_per_message_and_one_more() {
+    let loaded = library();
+    for n in 2..=32 {
+        let compiled = compiled(&loaded, "std::allreduce::ring", &[n]).unwrap();
+        let plan = compiled.plan.plan();
+        for rank in (0..n).map(RankId) {
+            let steps: usize = plan.blocks_of(rank).iter().map(|block| block.body.len()).sum();
+            assert!(steps <= 2 * n as usize - 1, "{n} ranks: rank {} has {steps} steps", rank.0);
+        }
+        assert_eq!(plan.channels.len(), n as usize, "one channel to the next rank");
+        // Two slots let every rank fold and send at once.
+        assert!(plan.header.k_min <= 2);
+    }
+}
+
+#[test]
+fn a_ring_allgather_copies_its_own_block_as_it_sends_it() {
+    let loaded = library();
+    for n in 2..=16 {
+        let compiled = compiled(&loaded, "std::allgather::ring", &[n]).unwrap();
+        let plan = compiled.plan.plan();
+        let copies = plan.steps.iter().filter(|step| only_copies(plan, step)).count();
+        assert_eq!(copies, 0, "{n} ranks");
+        for rank in (0..n).map(RankId) {
+            let steps: usize = plan.blocks_of(rank).iter().map(|block| block.body.len()).sum();
+            assert_eq!(steps, n as usize, "{n} ranks: one step for each block");
+        }
+    }
+}
+
+#[test]
+fn a_chain_broadcast_has_one_step_per_rank() {
+    let loaded = library();
+    for n in 2..=16 {
+        let compiled = compiled(&loaded, "std::broadcast::chain", &[n]).unwrap();
+        let plan = compiled.plan.plan();
+        for rank in (0..n).map(RankId) {
+            let steps: usize = plan.blocks_of(rank).iter().map(|block| block.body.len()).sum();
+            assert_eq!(steps, 1, "{n} ranks, rank {}", rank.0);
+        }
+    }
+}
+
+/// What goes up must not wait for what comes down.
+#[test]
+fn a_tree_goes_up_and_down_in_blocks_of_their_own() {
+    let loaded = library();
+    for n in 2..=16u32 {
+        let compiled = compiled(&loaded, "std::allreduce::tree", &[n]).unwrap();
+        let plan = compiled.plan.plan();
+        let blocks = |from: u32, to: u32| -> Vec<(BlockId, BlockId)> {
+            let of = |block: BlockId| plan.blocks[block.index()].rank.0;
+            let ends = plan.channels.iter().map(|channel| (channel.writer, plan.readers(channel)[0]));
+            ends.filter(|&(writer, reader)| (of(writer), of(reader)) == (from, to)).collect()
+        };
+        for rank in 1..n {
+            let parent = (rank - 1) / 2;
+            let up: BTreeSet<BlockId> = blocks(rank, parent).iter().map(|ends| ends.0).collect();
+            let down: BTreeSet<BlockId> = blocks(parent, rank).iter().map(|ends| ends.1).collect();
+            assert!(!up.is_empty() && !down.is_empty(), "{n} ranks, rank {rank}");
+            assert!(up.is_disjoint(&down), "{n} ranks, rank {rank}: {up:?} and {down:?}");
+        }
+    }
+}
+
+/// Cells that the program itself moves between ranks, each version once to each rank.
+fn moved(trace: &Trace, compiled: &Compiled) -> u64 {
+    let graph = &compiled.proved.graph;
+    let mut wanted = BTreeSet::new();
+    for (m, mv) in trace.moves.iter().enumerate() {
+        let id = compiler::trace::MoveId(m as u32);
+        let arity = compiler::graph::arity(trace, mv);
+        for i in 0..mv.width {
+            for &read in graph.read(id, i, arity) {
+                let place = graph.places.place(graph.version(read).place);
+                if place.rank != mv.to.rank {
+                    wanted.insert((read, mv.to.rank));
+                }
+            }
+        }
+    }
+    wanted.len() as u64
+}
+
+/// Cells that end, out of place, in a buffer of the rank that holds them at entry, and that are sent to nobody: only
+/// these need a step that copies. What is sent is stored by the step that sends it.
+fn must_be_copied(plan: &Plan) -> u64 {
+    let sent = |rank: RankId, buffer, cell| {
+        plan.blocks_of(rank).iter().any(|block| {
+            plan.steps(&block.body).any(|(_, step)| {
+                let reads = plan.src(step).iter().any(|o| {
+                    matches!(*o, Operand::Local { buffer: b, cell: c } if b == buffer && (c..c + step.width).contains(&cell))
+                });
+                reads && plan.src(step).len() == 1 && plan.dst(step).iter().any(|o| matches!(o, Operand::Channel(_)))
+            })
+        })
+    };
+    let mut cells = 0;
+    for clause in &plan.promise.clauses {
+        let [operand] = plan.promise.lists[clause.list as usize][..] else { continue };
+        if operand.rank == clause.place.rank {
+            let first = operand.block * plan.header.cells;
+            let all = first..first + plan.header.cells;
+            cells += all.filter(|&cell| !sent(operand.rank, operand.buffer, cell)).count() as u64;
+        }
+    }
+    cells
+}
+
+/// Algorithms in which a value goes on as a part of the run it came in, or in other company: it is stored in between.
+/// Of these only what the program itself says is copied, besides what a `step` overwrites before it is sent (at most
+/// two cells a rank here), and nothing is sent twice.
+const REGROUP: [&str; 9] = [
+    "std::allreduce::halving_doubling",
+    "std::allreduce::hierarchical",
+    "std::allreduce::swing",
+    "std::alltoall::bruck",
+    "std::alltoall::two_level",
+    "std::broadcast::scatter_allgather",
+    "std::gather::binomial",
+    "std::reducescatter::recursive_halving",
+    "std::scatter::binomial",
+];
+
+/// Cells that the program copies within a rank.
+fn copied_by_the_program(trace: &Trace) -> u64 {
+    let within = |mv: &&Move| trace.sources(mv)[0].rank == mv.to.rank && mv.kind == MoveKind::Copy;
+    trace.moves.iter().filter(within).map(|mv| u64::from(mv.width)).sum()
+}
+
+#[test]
+fn nothing_is_stored_copied_or_sent_in_vain() {
+    let loaded = library();
+    let mut wrong = Vec::new();
+    println!(
+        "{:<36}{:>8} {:>6}{:>7}{:>9}{:>9}{:>9}{:>9}{:>9}{:>7}",
+        "algorithm", "shape", "steps", "blocks", "sends", "least", "apart", "copies", "least", "waits"
+    );
+    for algorithm in library::algorithms(&loaded) {
+        let name = loaded.program.algorithm(algorithm).name.clone();
+        for n in 2..=9 {
+            for request in library::requests(&loaded, algorithm, n) {
+                let compiled =
+                    match library::compiled(&loaded, &request, &Options::default(), &Limits::default()) {
+                        Ok(Some(compiled)) => compiled,
+                        Ok(None) => continue,
+                        Err(what) => {
+                            wrong.push(format!("{name} at {:?}: {what}", request.shape));
+                            continue;
+                        }
+                    };
+                let plan = compiled.plan.plan();
+                let counted = count(plan);
+                let Count { steps, copies, sends, sends_apart, blocks, waits, .. } = counted;
+                let (least_sends, least_copies) =
+                    (moved(&compiled.proved.trace, &compiled), must_be_copied(plan));
+                let shape = format!("{:?}", request.shape);
+                println!(
+                    "{name:<36}{shape:>8} {steps:>6}{blocks:>7}{sends:>9}{least_sends:>9}{sends_apart:>9}{copies:>9}{least_copies:>9}{waits:>7}"
+                );
+                let at = |what: String| format!("{name} at {shape}: {what}");
+                if sends > least_sends {
+                    wrong.push(at(format!("{sends} cells are sent, {least_sends} would do")));
+                }
+                let regroups = REGROUP.contains(&name.as_str());
+                let most_copies = match regroups {
+                    true => copied_by_the_program(&compiled.proved.trace) + least_copies + 2 * u64::from(n),
+                    false => least_copies,
+                };
+                if copies > most_copies {
+                    wrong.push(at(format!("{copies} cells are copied, {most_copies} would do")));
+                }
+                for used in [Use::Unread, Use::FoldedOnce, Use::SentOn, Use::CopiedOn] {
+                    let times = counted.of(used);
+                    let excused = regroups && matches!(used, Use::SentOn | Use::CopiedOn);
+                    if times > 0 && !excused {
+                        let first = counted.stored.iter().find(|stored| stored.used == used).unwrap();
+                        wrong.push(at(format!("{times} cells are stored in vain ({used:?}): {first}")));
+                    }
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} faults:\n{}", wrong.len(), wrong.join("\n"));
+}
