@@ -145,15 +145,17 @@ fn whether_a_ring_hangs_is_told_by_the_plan_and_not_by_the_size() {
 
 #[test]
 fn a_ring_with_two_chunks_per_rank_never_hangs() {
+    let mut seen: Vec<Plan> = Vec::new();
     for text in [RING_TWO_CHUNKS, RING_CHUNK_BY_CHUNK] {
         for options in every_option() {
             for ranks in [2, 4, 8] {
                 let compiled = compiled(text, ranks, &options);
                 let plan = compiled.plan.plan();
                 assert!(plan.header.k_min <= options.slots, "{options:?}: k_min is {}", plan.header.k_min);
-                if ranks == 4 {
+                if ranks == 4 && !seen.contains(plan) {
                     never_hangs(plan);
                     small_runs(plan);
+                    seen.push(plan.clone());
                 }
             }
         }
@@ -172,11 +174,16 @@ fn halving_and_doubling_over_32_ranks_never_hangs() {
 
 #[test]
 fn two_ranks_that_both_send_first_never_hang() {
+    let mut seen: Vec<Plan> = Vec::new();
     for options in every_option() {
         let compiled = compiled(BOTH_SEND_FIRST, 2, &options);
-        assert!(compiled.plan.header.k_min <= options.slots);
-        never_hangs(compiled.plan.plan());
-        small_runs(compiled.plan.plan());
+        let plan = compiled.plan.plan();
+        assert!(plan.header.k_min <= options.slots);
+        if !seen.contains(plan) {
+            never_hangs(plan);
+            small_runs(plan);
+            seen.push(plan.clone());
+        }
     }
 }
 
@@ -269,6 +276,9 @@ fn tails_that_are_no_multiple_of_16_bytes() {
                 };
                 oracle::run(plan, &call, &mut Random::new(o as u64))
                     .unwrap_or_else(|e| panic!("{call:?}: {e}"));
+                if (d + o + usize::from(fuse)) % 2 == 0 {
+                    continue;
+                }
                 let job = Job::new(Shape { elements, dtype, op, in_place: false });
                 let report = run_threads(&compiled.plan, &job).expect("few threads");
                 assert_eq!(
