@@ -211,7 +211,7 @@ fn least(report: &Report, output: &mut Output) -> Result<(), Failure> {
     let counts = &report.counts;
     let least_rounds = u64::from(counts.rounds_least);
     let mut row = |what: &str, found: String, least: String, ratio: f64| {
-        let ratio = if ratio.is_finite() { format!("{ratio:.2}x") } else { String::new() };
+        let ratio = if ratio.is_finite() { self::ratio(Some(ratio)) } else { String::new() };
         output.line(format!("  {what:<26}{found:>16}{least:>16}{ratio:>9}").trim_end())
     };
     let of = |a: u64, b: u64| a as f64 / b as f64;

@@ -93,7 +93,11 @@ pub enum EstimateError {
 }
 
 /// Events that may be spent on trying.
-const TRIES: u64 = 8_000_000;
+const TRIES: u64 = 24_000_000;
+/// So many iterations are followed of a call, mostly, before the state of some earlier one is back.
+const FOLLOWED: u64 = 6;
+/// Plans with more micro-steps are tried with the largest slices first: those make the fewest events.
+const LARGE: u64 = 100_000;
 /// A gain of less is not worth copies or memory.
 const WORTH: f64 = 1.01;
 
@@ -150,28 +154,34 @@ struct Trials<'a> {
 }
 
 impl Trials<'_> {
-    /// For each encoding: copies with slices of a middle size, then other slices, then copies again around the best.
+    /// Each encoding with one copy; then, the best of them first: copies with slices of a middle size, other slices, and
+    /// copies again around the best.
     fn search(&mut self, encodings: &[usize]) -> Result<(), EstimateError> {
         let slices = self.slices();
         let copies = self.copies();
-        let middle = slices.len() / 2;
+        let first = if self.program.micro_steps > LARGE { slices.len() - 1 } else { slices.len() / 2 };
+        let mut order = Vec::with_capacity(encodings.len());
         for &encoding in encodings {
-            let mut best = (f64::INFINITY, 0, middle);
-            for c in 0..copies.len() {
-                let took = self.one(encoding, copies[c], slices[middle])?;
+            order.push((self.one(encoding, copies[0], slices[first])?, encoding));
+        }
+        order.sort_by(|a, b| a.0.total_cmp(&b.0));
+        for (_, encoding) in order {
+            let mut best = (f64::INFINITY, 0, first);
+            for (c, &copies) in copies.iter().enumerate() {
+                let took = self.one(encoding, copies, slices[first])?;
                 if took * WORTH < best.0 {
-                    best = (took, c, middle);
+                    best = (took, c, first);
                 }
             }
-            for s in 0..slices.len() {
-                let took = self.one(encoding, copies[best.1], slices[s])?;
+            for (s, &slice) in slices.iter().enumerate() {
+                let took = self.one(encoding, copies[best.1], slice)?;
                 if took * WORTH < best.0 {
                     best = (took, best.1, s);
                 }
             }
             let around = best.1.saturating_sub(1)..(best.1 + 2).min(copies.len());
-            for c in around {
-                self.one(encoding, copies[c], slices[best.2])?;
+            for &copies in &copies[around] {
+                self.one(encoding, copies, slices[best.2])?;
             }
         }
         Ok(())
@@ -192,8 +202,11 @@ impl Trials<'_> {
         if let Some(&known) = self.seen.get(&key) {
             return Ok(known);
         }
-        // The first is always tried; when much has been spent, what was found so far must do.
-        if self.spent > TRIES && !self.tried.is_empty() {
+        // The first is always tried; what would take too long is not, and what was found so far must do.
+        let cell = self.block().div_ceil(self.program.plan().header.cells.into());
+        let slices = cell.div_ceil(u64::from(copies)).div_ceil(slice_bytes.into()).clamp(1, FOLLOWED);
+        let events = self.program.micro_steps.saturating_mul(slices).saturating_mul(copies.into());
+        if self.spent.saturating_add(events) > TRIES && !self.tried.is_empty() {
             return Ok(f64::INFINITY);
         }
         let call = self.call(encoding, copies, slice_bytes);
@@ -214,6 +227,11 @@ impl Trials<'_> {
         Call { count, dtype, slice_bytes, slots, copies, encoding }
     }
 
+    /// Bytes of a block.
+    fn block(&self) -> u64 {
+        self.question.count.saturating_mul(self.question.dtype.size().into())
+    }
+
     /// Sizes of a slot: what is given, else the topology's, none larger than the longest message.
     fn slices(&self) -> Vec<u32> {
         let plan = self.program.plan();
@@ -223,7 +241,7 @@ impl Trials<'_> {
         let sends =
             |step: &&plan::plan::Step| plan.dst(step).iter().any(|o| matches!(o, Operand::Channel(_)));
         let widest = plan.steps.iter().filter(sends).map(|step| step.width).max().unwrap_or(1);
-        let block = self.question.count.saturating_mul(self.question.dtype.size().into());
+        let block = self.block();
         // Cells differ by a few elements: a line more holds the longest.
         let cell = block.div_ceil(plan.header.cells.into()).saturating_add(64);
         let longest = cell.saturating_mul(widest.into()).next_multiple_of(64);
@@ -240,8 +258,7 @@ impl Trials<'_> {
         if let Some(given) = self.question.copies.or(fixed) {
             return vec![given.max(1)];
         }
-        let block = self.question.count.saturating_mul(self.question.dtype.size().into());
-        let cell = block / u64::from(plan.header.cells);
+        let cell = self.block() / u64::from(plan.header.cells);
         // A copy of less than a few hundred bytes is all overhead.
         let most = u64::from(self.topology.copies).min(cell / 512).max(1);
         let powers = std::iter::successors(Some(1u32), |c| c.checked_mul(2));

@@ -9,6 +9,7 @@ use plan::ids::StepId;
 use plan::layout::{self, MIN_SLOT_BYTES};
 use plan::plan::{ChannelKind, Operand, Section};
 use plan::verify::VerifiedPlan;
+use rustc_hash::FxHashSet;
 
 /// No class, no end, nobody.
 pub(super) const NONE: u32 = u32::MAX;
@@ -96,6 +97,30 @@ impl<'a> Program<'a> {
     /// The plan.
     pub fn plan(&self) -> &'a VerifiedPlan {
         self.plan
+    }
+
+    /// Beside each operand: whether its place has been touched before in an iteration, so that a cache may hold it; and how
+    /// many places there are.
+    pub(super) fn touched(&self) -> (Vec<bool>, u64) {
+        let plan = self.plan;
+        let mut again = vec![false; plan.operands.len()];
+        let mut known: FxHashSet<(u32, u32, u32)> = FxHashSet::default();
+        for block in &plan.blocks {
+            for (_, step) in plan.steps(&block.body) {
+                let all = usize::from(step.sources) + usize::from(step.destinations);
+                for at in step.operands as usize..step.operands as usize + all {
+                    let (rank, buffer, cell) = match plan.operands[at] {
+                        Operand::Channel(_) => continue,
+                        Operand::Local { buffer, cell } => (block.rank, buffer, cell),
+                        Operand::Peer { rank, buffer, cell } => (rank, buffer, cell),
+                    };
+                    let new =
+                        (cell..cell + step.width).filter(|&c| known.insert((rank.0, buffer.0, c))).count();
+                    again[at] = new == 0;
+                }
+            }
+        }
+        (again, known.len() as u64)
     }
 
     fn walk(&mut self) {

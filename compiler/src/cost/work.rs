@@ -55,6 +55,9 @@ pub(super) struct Work {
     pub(super) read: PerByte,
     /// Writing one.
     pub(super) write: PerByte,
+    /// The same for a place that was touched before in the iteration.
+    pub(super) read_again: PerByte,
+    pub(super) write_again: PerByte,
     /// Reading a message, or another rank's memory.
     pub(super) take: PerByte,
     /// Writing a message.
@@ -70,6 +73,8 @@ pub(super) struct Work {
 pub(super) struct Footprint {
     /// Bytes of buffers and scratch, of each core's share of the ranks.
     pub(super) places: f64,
+    /// Bytes of an iteration's slices of them.
+    pub(super) slices: f64,
     /// Bytes of slots, likewise.
     pub(super) slots: f64,
 }
@@ -82,6 +87,8 @@ impl Work {
                 event: time(*event),
                 read: PerByte::NOTHING,
                 write: PerByte::NOTHING,
+                read_again: PerByte::NOTHING,
+                write_again: PerByte::NOTHING,
                 take: PerByte::NOTHING,
                 put: PerByte::NOTHING,
                 stream: PerByte::of_rate(*rate),
@@ -89,6 +96,7 @@ impl Work {
             },
             Engine::Shared { cores, event, message, memory, .. } => {
                 let (read, write) = at(memory, footprint.places + footprint.slots);
+                let (read_again, write_again) = at(memory, footprint.slices + footprint.slots);
                 let (near, put) = at(memory, footprint.slots);
                 // A message was written on another core with the odds that there are.
                 let far = 1.0 - 1.0 / f64::from(*cores);
@@ -97,6 +105,8 @@ impl Work {
                     event: time(*event),
                     read: PerByte(read * PS),
                     write: PerByte(write * PS),
+                    read_again: PerByte(read_again * PS),
+                    write_again: PerByte(write_again * PS),
                     take: PerByte(take * PS),
                     put: PerByte(put * PS),
                     stream: PerByte::NOTHING,

@@ -153,6 +153,8 @@ struct Simulation<'a> {
     program: &'a Program<'a>,
     lengths: Lengths,
     work: Work,
+    /// Beside the operands: whether the place was touched before in the iteration. Empty where that costs the same.
+    again: Vec<bool>,
     ports: Ports,
     cores: Option<Cores>,
     /// k, or fewer if no channel has as many messages.
@@ -206,12 +208,19 @@ pub(super) fn simulate(program: &Program<'_>, topology: &Topology, call: &Call, 
 
 /// The work of events in a call.
 pub(super) fn work(program: &Program<'_>, topology: &Topology, call: &Call) -> Work {
-    Work::new(&topology.engine, footprint(program, topology, call))
+    let places = if shared(topology) { program.touched().1 } else { 0 };
+    Work::new(&topology.engine, footprint(program, topology, call, places))
+}
+
+fn shared(topology: &Topology) -> bool {
+    matches!(topology.engine, Engine::Shared { .. })
 }
 
 /// What each core goes through: the buffers and scratch of its share of the ranks, and the slots.
-fn footprint(program: &Program<'_>, topology: &Topology, call: &Call) -> Footprint {
-    let Engine::Shared { cores, .. } = topology.engine else { return Footprint { places: 0.0, slots: 0.0 } };
+fn footprint(program: &Program<'_>, topology: &Topology, call: &Call, touched: u64) -> Footprint {
+    let Engine::Shared { cores, .. } = topology.engine else {
+        return Footprint { places: 0.0, slices: 0.0, slots: 0.0 };
+    };
     let header = &program.plan().header;
     let block = call.count as f64 * f64::from(call.dtype.size());
     let ranks = f64::from(header.ranks);
@@ -223,7 +232,9 @@ fn footprint(program: &Program<'_>, topology: &Topology, call: &Call) -> Footpri
     let nodes = u64::from(header.ranks).div_ceil(topology.group(0)) as f64;
     // Cores without a rank work on nothing.
     let busy = f64::from(cores).min(ranks) * nodes;
-    Footprint { places: places / busy, slots: slots / busy }
+    let slice = f64::from(call.slice_bytes).min(block / f64::from(header.cells) / f64::from(call.copies));
+    let slices = touched as f64 * slice * f64::from(call.copies);
+    Footprint { places: places / busy, slices: slices / busy, slots: slots / busy }
 }
 
 impl<'a> Simulation<'a> {
@@ -234,7 +245,8 @@ impl<'a> Simulation<'a> {
         let lengths = Lengths::new(header.cells, copies, call.count, call.dtype, call.slice_bytes);
         let credit = u64::from(call.slots.max(header.k_min).max(1));
         let credit = credit.min(program.messages.saturating_mul(lengths.slices));
-        let work = work(program, topology, call);
+        let (again, places) = if shared(topology) { program.touched() } else { (Vec::new(), 0) };
+        let work = Work::new(&topology.engine, footprint(program, topology, call, places));
         let (blocks, readers, channels) = (plan.blocks.len(), plan.readers.len(), plan.channels.len());
         let copies = copies as usize;
         let slots = copies * readers * credit as usize;
@@ -260,6 +272,7 @@ impl<'a> Simulation<'a> {
             program,
             lengths,
             work,
+            again,
             credit,
             actors: vec![actor; copies * blocks],
             blocks,
@@ -325,12 +338,14 @@ impl<'a> Simulation<'a> {
         let last = middle + usize::from(step.destinations);
         let mut work = 0;
         let (mut local, mut moved) = (0, 0);
-        for end in &program.operands[first..middle] {
+        let again = |at: usize| self.again.get(at).copied().unwrap_or(false);
+        for (at, end) in program.operands[first..middle].iter().enumerate() {
             let (cost, here) = match *end {
                 End::Take(reader) if program.token[program.reader_channel[reader as usize] as usize] => {
                     continue;
                 }
                 End::Take(_) => (self.work.take, 1),
+                End::Place if again(first + at) => (self.work.read_again, 1),
                 End::Place => (self.work.read, 1),
                 End::Peer(_) => (self.work.take, 0),
                 End::Put(_) => continue,
@@ -340,10 +355,11 @@ impl<'a> Simulation<'a> {
             moved += 1;
         }
         let mut stored = 0;
-        for end in &program.operands[middle..last] {
+        for (at, end) in program.operands[middle..last].iter().enumerate() {
             let (cost, here) = match *end {
                 End::Put(channel) if program.token[channel as usize] => continue,
                 End::Put(_) => (self.work.put, 0),
+                End::Place if again(middle + at) => (self.work.write_again, 1),
                 End::Place => (self.work.write, 1),
                 End::Peer(_) => (self.work.write, 0),
                 End::Take(_) => continue,
