@@ -58,7 +58,7 @@ fn rows(loaded: &Loaded) -> Vec<Row> {
                     let seed = number(turn, i as u64);
                     // Now and then narrow steps, or none that are fused.
                     let operands = [64, 64, 2, 3][seed as usize % 4];
-                    let fuse = seed / 4 % 5 != 0;
+                    let fuse = !(seed / 4).is_multiple_of(5);
                     let options = Options { slots, blocks, operands, fuse, ..Options::default() };
                     rows.push(Row { request: request.clone(), options, seed });
                 }
@@ -207,7 +207,7 @@ fn the_tightest_runs_leave_what_is_promised() {
                 in_place,
                 slots: plan.header.k_min,
                 slot_bytes: [16, 40, 4096][turn / 3 % 3],
-                elide: turn % 2 == 0,
+                elide: turn.is_multiple_of(2),
                 group: turn % 4 < 2,
                 ..Call::new(elements, Dtype::ALL[turn % Dtype::ALL.len()], op)
             };

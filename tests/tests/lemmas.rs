@@ -35,7 +35,7 @@ fn plans() -> Vec<(String, Plan)> {
                         slots: 1 + seed as u32 % 4,
                         blocks: [8, 1, 2, 8][seed as usize / 4 % 4],
                         operands: [64, 64, 3][seed as usize / 16 % 3],
-                        fuse: seed / 48 % 5 != 0,
+                        fuse: !(seed / 48).is_multiple_of(5),
                         ..Options::default()
                     };
                     let named = format!("{}, {options:?}", library::named(&loaded, &request));

@@ -82,7 +82,7 @@ fn never_hangs(plan: &Plan) {
 
 fn small_runs(plan: &Plan) {
     for (turn, in_place) in oracle::forms(plan).chain(oracle::forms(plan)).enumerate() {
-        let group = turn % 2 == 0;
+        let group = turn.is_multiple_of(2);
         let call = Call {
             in_place,
             slots: plan.header.k_min,
@@ -271,12 +271,12 @@ fn tails_that_are_no_multiple_of_16_bytes() {
                 let call = Call {
                     slots: plan.header.k_min,
                     slot_bytes: 24,
-                    group: o % 2 == 0,
+                    group: o.is_multiple_of(2),
                     ..Call::new(elements, dtype, op)
                 };
                 oracle::run(plan, &call, &mut Random::new(o as u64))
                     .unwrap_or_else(|e| panic!("{call:?}: {e}"));
-                if (d + o + usize::from(fuse)) % 2 == 0 {
+                if (d + o + usize::from(fuse)).is_multiple_of(2) {
                     continue;
                 }
                 let job = Job::new(Shape { elements, dtype, op, in_place: false });

@@ -47,7 +47,10 @@ const SIGNAL: u32 = 5;
 /// Blocks of each buffer.
 const BLOCKS: [u32; 6] = [2, 4, 1, 1, 3, 1];
 
+/// Buffer, rank, block.
 type Entry = (u32, u32, u32);
+/// By buffer, rank and cell.
+type Memory = BTreeMap<(u32, u32, u32), Cell>;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Cell {
@@ -68,7 +71,7 @@ struct World {
     b: Builder,
     ranks: u32,
     cells: u32,
-    memory: BTreeMap<(u32, u32, u32), Cell>,
+    memory: Memory,
     heard: Vec<BTreeSet<u32>>,
 }
 
@@ -483,7 +486,7 @@ impl World {
     fn follow(
         &mut self,
         draft: &Draft,
-        (memory, heard): &(BTreeMap<(u32, u32, u32), Cell>, Vec<BTreeSet<u32>>),
+        (memory, heard): &(Memory, Vec<BTreeSet<u32>>),
         mut wrote: Option<&mut BTreeMap<(u32, u32, u32), bool>>,
     ) -> bool {
         if draft.to.buffer == BufferId(SIGNAL) {
