@@ -76,7 +76,7 @@ fn machines_are_named_or_described() {
     assert!(number(&told[0], "/time_us") >= 6.0 * 6.0, "{}", told[0]);
     assert_eq!(json(&[&ring, "-n", "9", "--bytes", "4000"])[0]["topology"], "2x8xh100");
 
-    let bad = file(&folder, "bad.toml", &text.replace("5us", "-5us"));
+    let bad = file(&folder, "bad.toml", text.replace("5us", "-5us"));
     rcc(&["explain", &ring, "--topology", &bad]).ends(2).says("line 4").says("negative");
     rcc(&["explain", &ring, "--topology", "8xh10"]).ends(2).says("did you mean `8xh100`?");
     rcc(&["explain", &ring, "--topology", "nowhere.toml"]).ends(2).says("nowhere.toml");

@@ -108,15 +108,15 @@ impl<'a> Program<'a> {
         for block in &plan.blocks {
             for (_, step) in plan.steps(&block.body) {
                 let all = usize::from(step.sources) + usize::from(step.destinations);
-                for at in step.operands as usize..step.operands as usize + all {
-                    let (rank, buffer, cell) = match plan.operands[at] {
+                let own = step.operands as usize..step.operands as usize + all;
+                for (&operand, again) in plan.operands[own.clone()].iter().zip(&mut again[own]) {
+                    let (rank, buffer, cell) = match operand {
                         Operand::Channel(_) => continue,
                         Operand::Local { buffer, cell } => (block.rank, buffer, cell),
                         Operand::Peer { rank, buffer, cell } => (rank, buffer, cell),
                     };
-                    let new =
-                        (cell..cell + step.width).filter(|&c| known.insert((rank.0, buffer.0, c))).count();
-                    again[at] = new == 0;
+                    let new = (cell..cell + step.width).filter(|&c| known.insert((rank.0, buffer.0, c)));
+                    *again = new.count() == 0;
                 }
             }
         }

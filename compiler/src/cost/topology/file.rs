@@ -127,7 +127,7 @@ pub fn parse(text: &str) -> Result<Topology, FileError> {
         Some(given) => {
             let mut sizes: Vec<u32> = Vec::new();
             for &Bytes(bytes) in given.get_ref() {
-                match u32::try_from(bytes).ok().filter(|&bytes| bytes >= 16 && bytes <= 1 << 30) {
+                match u32::try_from(bytes).ok().filter(|bytes| (16..=1 << 30).contains(bytes)) {
                     Some(bytes) => sizes.push(bytes),
                     None => {
                         let message = format!("`slices`: {bytes} bytes: a slot has 16 B to 1 GiB");
