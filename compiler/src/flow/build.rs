@@ -72,9 +72,9 @@ pub(crate) fn build(
             step => start + moves[start..].iter().take_while(|mv| mv.step == step).count(),
         };
         let nodes = flow.nodes.len();
-        for index in start..end {
-            let span = spans.of_origin[moves[index].origin.0 as usize];
-            cutter.cut(MoveId(index as u32), end - start == 1, span, &mut flow);
+        for (index, mv) in (start as u32..).zip(&moves[start..end]) {
+            let span = spans.of_origin[mv.origin.0 as usize];
+            cutter.cut(MoveId(index), end - start == 1, span, &mut flow);
         }
         hazards.group(&mut flow, nodes);
         start = end;

@@ -35,8 +35,8 @@ pub(crate) fn check(trace: &Trace, graph: &ChunkGraph, flow: &Flow) -> Result<()
                     None => held.get(&place).and_then(|all| {
                         let overwritten = special.guard.map_or(u32::MAX, |guard| flow.node(guard).round);
                         let until = flow.node(special.by.unwrap_or(id)).round.min(overwritten);
-                        let before = all.iter().filter(|&&(round, _)| round < until);
-                        before.last().map(|&(_, value)| value)
+                        let mut before = all.iter().filter(|&&(round, _)| round < until);
+                        before.next_back().map(|&(_, value)| value)
                     }),
                 };
                 let nothing = || format!("node {} reads what no one has made: {:?}", id.0, operand);

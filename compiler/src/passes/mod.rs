@@ -44,14 +44,11 @@ fn uses(flow: &Flow) -> Vec<u32> {
 }
 
 fn checked(trace: &Trace, graph: &ChunkGraph, flow: &Flow, pass: &str) {
-    if cfg!(debug_assertions) && flow.nodes.len() < 20_000 {
-        if let Err(why) = flow::check(trace, graph, flow) {
-            let nodes = flow.alive().take(40).map(|id| format!("\n{id:?} {:?}", flow.node(id)));
-            panic!(
-                "after `{pass}` the flow of {} is wrong: {why}{}",
-                trace.algorithm,
-                nodes.collect::<String>()
-            );
-        }
+    if cfg!(debug_assertions)
+        && flow.nodes.len() < 20_000
+        && let Err(why) = flow::check(trace, graph, flow)
+    {
+        let nodes = flow.alive().take(40).map(|id| format!("\n{id:?} {:?}", flow.node(id)));
+        panic!("after `{pass}` the flow of {} is wrong: {why}{}", trace.algorithm, nodes.collect::<String>());
     }
 }

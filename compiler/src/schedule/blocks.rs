@@ -82,22 +82,42 @@ fn local_end(flow: &Flow, event: Event, end_of_node: &[u32]) -> Option<u32> {
     makers.map(|maker| end_of_node[maker.index()]).find(|&end| end != NONE)
 }
 
-/// Numbers the sets of each rank in the order in which they first act.
+/// Numbers the sets of each rank in the order in which they first act. Where there are too many, those that only send are
+/// dealt to blocks of their own: they would stand before what their block has to take.
 fn deal(sets: &mut Sets, ends: &[u32], run: &Agenda, most: u32) -> Blocks {
     let mut blocks = Blocks { of_event: Vec::with_capacity(ends.len()), starts: vec![0] };
     let mut number = vec![NONE; sets.parent.len()];
+    let mut flows: Vec<(u32, bool)> = Vec::new();
     let mut next = 0;
     for pair in run.starts.windows(2) {
-        let (first, mut flows) = (next, 0);
-        for &end in &ends[pair[0] as usize..pair[1] as usize] {
-            let set = sets.find(end) as usize;
-            if number[set] == NONE {
-                number[set] = first + flows % most;
-                flows += 1;
+        let events = pair[0] as usize..pair[1] as usize;
+        flows.clear();
+        for at in events.clone() {
+            let set = sets.find(ends[at]);
+            let sends = matches!(run.events[at], Event::Send(_) | Event::Aside(_));
+            if number[set as usize] == NONE {
+                number[set as usize] = flows.len() as u32;
+                flows.push((set, true));
             }
-            blocks.of_event.push(number[set]);
+            flows[number[set as usize] as usize].1 &= sends;
         }
-        next = first + flows.clamp(1, most);
+        let count = flows.len() as u32;
+        let senders = flows.iter().filter(|(_, sends)| *sends).count() as u32;
+        let apart = count > most && most > 1 && senders > 0 && senders < count;
+        let for_senders = if apart { (most * senders / count).clamp(1, most - 1) } else { 0 };
+        let (mut sending, mut other) = (0, 0);
+        for &(set, sends) in &flows {
+            let at = if apart && sends { &mut sending } else { &mut other };
+            let (first, room) = match (apart, sends) {
+                (true, true) => (0, for_senders),
+                (true, false) => (for_senders, most - for_senders),
+                (false, _) => (0, most),
+            };
+            number[set as usize] = next + first + *at % room;
+            *at += 1;
+        }
+        blocks.of_event.extend(events.map(|at| number[sets.find(ends[at]) as usize]));
+        next += count.clamp(1, most);
         blocks.starts.push(next);
     }
     blocks

@@ -85,7 +85,7 @@ pub fn schedule(trace: &Trace, graph: &ChunkGraph, options: &Options, sources: &
             copies: 1,
             forms: memory.forms,
             serves_post: finished.serves_post,
-            scratch_cells: resolver.scratch_cells.clone(),
+            scratch_cells: resolver.scratch_cells,
             k_min: options.slots.max(1),
             schedule: Schedule::default(),
             proof: ProofStatus::AllRanks,

@@ -73,7 +73,11 @@ pub(super) fn write(
 ) -> Program {
     let mut program = Program::default();
     let joins = joined.iter().filter(|&&joined| joined).count();
-    program.steps.reserve(run.events.len() - joins);
+    program.steps.reserve_exact(run.events.len() - joins);
+    // Enough for all: untouched memory costs nothing.
+    program
+        .operands
+        .reserve(resolver.flow.operands.len() + 2 * run.events.len() + resolver.transfers.list.len());
     let mut step_of = vec![0u32; run.events.len()];
     let mut rank = 0;
     for (number, events) in order.blocks().enumerate() {

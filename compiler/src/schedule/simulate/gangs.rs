@@ -33,8 +33,13 @@ impl Simulation<'_> {
         }
         if good {
             // Senders before readers, that is, in the order of T.
-            let mut heads: Vec<(u32, u32)> =
-                gang.iter().filter_map(|&block| self.head(block).map(|(_, _, at)| (at, block))).collect();
+            let mut heads: Vec<(u32, u32)> = gang
+                .iter()
+                .filter_map(|&block| {
+                    self.head(block)
+                        .map(|(event, later, at)| (if later { at } else { self.at(event) }, block))
+                })
+                .collect();
             heads.sort_unstable();
             for (_, block) in heads {
                 if let Some((event, later, _)) = self.head(block) {

@@ -220,12 +220,15 @@ impl<'a> Simulation<'a> {
         self.flow.node(self.transfers.list[id.index()].reader).width
     }
 
-    /// What a block does next, whether it was put off, and when it comes in T.
+    /// What a block does next, whether it was put off, and when it comes in T (0 if nothing was put off: see `at`).
     fn head(&self, block: u32) -> Option<(Event, bool, u32)> {
         let state = &self.blocks[block as usize];
         let planned = (state.next < state.end).then(|| self.planned[state.next as usize]);
         let later = state.later.peek().map(|&Reverse((at, id))| (Event::Send(id), true, at));
         let Some(planned) = planned else { return later };
+        if later.is_none() {
+            return Some((planned, false, 0));
+        }
         let at = self.at(planned);
         // Copies need no one else: they are made as soon as their round has come.
         let copies = matches!(planned, Event::Aside(_) | Event::Save(..));

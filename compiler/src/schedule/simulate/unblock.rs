@@ -13,22 +13,32 @@ use crate::schedule::transfers::{NONE, Sent, TransferId};
 impl Simulation<'_> {
     /// Lets the event that comes first in T go.
     pub(super) fn unblock(&mut self) -> Next {
-        let blocks = 0..self.blocks.len() as u32;
-        let heads = blocks.filter_map(|block| Some((self.head(block)?.2, block)));
-        let Some((_, block)) = heads.min() else { return Next::End };
-        if !self.clear_the_way(block) {
+        // All ranks at once: those that do the same then also change the same.
+        let mut first: Vec<(u32, u32)> = Vec::new();
+        for rank in 0..self.ranks.len() {
+            let blocks = self.first_block[rank]..self.first_block[rank + 1];
+            let heads = blocks.filter_map(|block| {
+                let (event, later, at) = self.head(block)?;
+                Some((if later { at } else { self.at(event) }, block))
+            });
+            first.extend(heads.min());
+        }
+        if first.is_empty() {
+            return Next::End;
+        }
+        first.sort_unstable();
+        let mut any = false;
+        for (_, block) in first {
+            any |= self.clear_the_way(block);
+        }
+        if !any {
             // What stands in the way is not plain to see: everything planned early is put off.
-            let mut any = false;
             for block in 0..self.blocks.len() as u32 {
                 any |= self.put_off_head(block);
             }
-            if !any {
-                // Messages that fit their channels always go in the end, see above.
-                return Next::TooWide;
-            }
         }
-        self.ready.extend(0..self.blocks.len() as u32);
-        Next::More
+        // Messages that fit their channels always go in the end, see above.
+        if any { Next::More } else { Next::TooWide }
     }
 
     /// Puts off, or splits off, what keeps the next event of a block from being done; whether there is such a thing.
@@ -85,6 +95,7 @@ impl Simulation<'_> {
     pub(super) fn put_off(&mut self, block: u32, id: TransferId) {
         let reader = self.transfers.list[id.index()].reader;
         let moved = self.due(id) != reader;
+        self.ready.push(block);
         let state = &mut self.blocks[block as usize];
         if moved {
             let next = state.next as usize;
@@ -128,6 +139,7 @@ impl Simulation<'_> {
         let transfer = self.transfers.list[id.index()];
         let aside = self.due(id) != transfer.reader;
         self.transfers.list[id.index()].sent = Sent::Later { aside };
+        self.ready.push(self.writer_of[transfer.channel as usize]);
         self.later(self.writer_of[transfer.channel as usize], id);
     }
 }
