@@ -109,7 +109,8 @@ impl<'a> Hazards<'a> {
             let node = flow.nodes[id];
             for at in Flow::range(&node) {
                 let place = flow.operands[at].place;
-                let own = place == home(flow, id);
+                // The left operand of a `+=` is what the group has left there so far.
+                let own = at == node.first as usize && place == home(flow, id);
                 for i in 0..node.width {
                     let index = self.places.index(place.plus(i)) as usize;
                     if !self.in_group(index, first) {

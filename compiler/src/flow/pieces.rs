@@ -135,7 +135,8 @@ impl Cutter<'_> {
         let promised = (0..width).any(|i| {
             let place = self.graph.places.index(to.plus(i));
             let last = self.graph.last[place as usize];
-            last == Some(VersionId(written as u32 + i)) && self.finished.promised(place)
+            let last = last == Some(VersionId(written as u32 + i));
+            self.live.is_overlaid(place) || (last && self.finished.promised(place))
         });
         flow.nodes.push(Node {
             rank: to.rank,
