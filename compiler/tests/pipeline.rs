@@ -28,7 +28,8 @@ fn the_standard_library_compiles() {
                 params.insert(open, i64::from((ranks - 1).saturating_sub(i as u32)));
             }
             let request = Request { algorithm, shape: shape.clone(), params };
-            match compile(&loaded, &request, &rcc_compiler::options::Options::default(), &limits, &mut |_| {}) {
+            match compile(&loaded, &request, &rcc_compiler::options::Options::default(), &limits, &mut |_| {})
+            {
                 Ok(_) | Err(Failure::Excluded { .. }) => {}
                 Err(Failure::Wrong(diagnostics)) => {
                     failures.push(format!("{} at {shape:?}: {:#?}", checked.name, diagnostics[0]));

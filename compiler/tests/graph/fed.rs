@@ -20,7 +20,7 @@ use crate::traces::{Builder, at, block};
 
 /// Programs of up to five ranks and three cells.
 pub(crate) fn fed() -> impl Strategy<Value = Case> {
-    let rows = proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..14), 0..10);
+    let rows = proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..14), 0..14);
     (any::<[u8; 4]>(), rows).prop_map(|(shape, rows)| Case(program(shape, &rows)))
 }
 

@@ -173,6 +173,10 @@ proptest! {
     ) {
         means_what_its_trace_means(case.0, &options, calls);
     }
+}
+
+proptest! {
+    #![proptest_config(cases(6000))]
 
     #[test]
     fn programs_that_feed_fusion_mean_what_their_traces_mean(
@@ -210,7 +214,7 @@ proptest! {
         let mut trace = case.0;
         let Some(plan) = plan_of(&mut trace, &options) else { return Ok(()) };
         let events: u32 = plan.steps.iter().map(|step| step.width).sum();
-        prop_assume!(events <= 30);
+        prop_assume!(events <= 22);
         let truth = explore(&plan);
         prop_assert!(matches!(truth, Verdict::Right(_) | Verdict::TooLarge), "{:?}", truth);
     }
