@@ -42,7 +42,7 @@ fn all_algorithms_keep_their_bits() {
                 let options = Options {
                     slots: 1 + seed as u32 % 3,
                     blocks: [8, 1, 2][seed as usize / 3 % 3],
-                    fuse: seed / 9 % 4 != 0,
+                    fuse: !(seed / 9).is_multiple_of(4),
                     ..Options::default()
                 };
                 let compile = |direct: Direct| {
