@@ -115,7 +115,8 @@ impl<'a> Hazards<'a> {
                     let index = self.places.index(place.plus(i)) as usize;
                     if !self.in_group(index, first) {
                         self.note_read(index, id as u32, node.round + 1);
-                    } else if !own && self.writer[index] != id as u32 {
+                    } else if !own && !node.is_signal() && self.writer[index] != id as u32 {
+                        // (A signal may also be told later: it then tells of more arrivals.)
                         self.cut_short(flow, at, NodeId(self.writer[index]));
                     }
                 }
