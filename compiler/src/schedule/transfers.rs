@@ -73,14 +73,14 @@ pub(super) const NONE: u32 = u32::MAX;
 
 impl Transfers {
     pub(super) fn new(flow: &Flow, keys: &Keys, options: &Options) -> Transfers {
-        let (mut list, lanes) = collect(flow, keys);
-        let links = number(flow, &mut list, &lanes);
-        decide(flow, keys, options, &mut list);
+        let (mut list, wishes) = collect(flow, keys);
+        let (links, wishes) = number(&mut list, &wishes);
+        decide(keys, options, &mut list, &wishes, flow.nodes.len());
         let mut of_operand = vec![NONE; flow.operands.len()];
         for (id, transfer) in (0..).zip(&list) {
             of_operand[transfer.operand as usize] = id;
         }
-        let (starts, fused) = by_maker(flow, &list);
+        let (starts, fused) = by_maker(&list, &wishes, flow.nodes.len());
         Transfers { list, links, of_operand, starts, fused }
     }
 
@@ -91,14 +91,26 @@ impl Transfers {
     }
 }
 
-/// All transfers in the order of their readers, and the lane of each.
-fn collect(flow: &Flow, keys: &Keys) -> (Vec<Transfer>, Vec<u32>) {
-    let (mut list, mut lanes) = (Vec::new(), Vec::new());
+/// What is known of a transfer before it has a channel: looked up while its operand is at hand, not later out of order.
+#[derive(Clone, Copy)]
+struct Wish {
+    to: u32,
+    lane: u32,
+    /// Who could send it along; [`NONE`]: no one.
+    maker: u32,
+    /// When a step of its own would send it.
+    due: u32,
+}
+
+/// All transfers in the order of their readers.
+fn collect(flow: &Flow, keys: &Keys) -> (Vec<Transfer>, Vec<Wish>) {
+    let (mut list, mut wishes) = (Vec::new(), Vec::new());
     for &reader in keys.order.iter().filter(|id| !flow.node(**id).gone) {
         let node = flow.node(reader);
         let operands = Flow::range(node);
         for at in operands.clone() {
-            let from = flow.operands[at].place.rank;
+            let operand = &flow.operands[at];
+            let from = operand.place.rank;
             if from == node.rank {
                 continue;
             }
@@ -107,91 +119,86 @@ fn collect(flow: &Flow, keys: &Keys) -> (Vec<Transfer>, Vec<u32>) {
             let lane = (operands.start..at).filter(same).count() as u32;
             let sent = Sent::Fused;
             list.push(Transfer { from, operand: at as u32, reader, channel: 0, number: 0, sent });
-            lanes.push((u32::from(node.lane) << 16 | lane.min(0xffff)) << 1 | u32::from(node.is_signal()));
+            wishes.push(Wish {
+                to: node.rank.0,
+                lane: (u32::from(node.lane) << 16 | lane.min(0xffff)) << 1 | u32::from(node.is_signal()),
+                maker: operand.maker().map_or(NONE, |NodeId(maker)| maker),
+                due: keys.round_start(flow.node(keys.due(flow, at as u32, reader)).round),
+            });
         }
     }
-    (list, lanes)
+    (list, wishes)
 }
 
 /// Sorts transfers by channel, and numbers channels and messages.
-fn number(flow: &Flow, list: &mut Vec<Transfer>, lanes: &[u32]) -> Vec<Link> {
-    let to = |t: &Transfer| flow.node(t.reader).rank;
-    let all = 0..list.len() as u32;
-    let sorted = match lanes.iter().any(|&lane| lane != 0) {
-        true => {
-            let mut sorted: Vec<u32> = all.collect();
-            sorted.sort_by_key(|&id| lanes[id as usize]);
-            sorted
-        }
-        false => all.collect(),
-    };
-    let sorted = counting_sort(sorted, |id| to(&list[id as usize]).0);
+fn number(list: &mut Vec<Transfer>, wishes: &[Wish]) -> (Vec<Link>, Vec<Wish>) {
+    let mut sorted: Vec<u32> = (0..list.len() as u32).collect();
+    if wishes.iter().any(|wish| wish.lane != 0) {
+        sorted.sort_by_key(|&id| wishes[id as usize].lane);
+    }
+    let sorted = counting_sort(sorted, |id| wishes[id as usize].to);
     let sorted = counting_sort(sorted, |id| list[id as usize].from.0);
     let mut links: Vec<Link> = Vec::new();
     let mut known = (0, 0, 0);
-    let mut numbered = Vec::with_capacity(list.len());
     let mut count = 0;
-    for id in sorted {
-        let transfer = list[id as usize];
-        let (to, lane) = (to(&transfer), lanes[id as usize]);
-        let key = (transfer.from.0, to.0, lane);
+    let mut numbered = Vec::with_capacity(list.len());
+    for &id in &sorted {
+        let (transfer, wish) = (list[id as usize], &wishes[id as usize]);
+        let key = (transfer.from.0, wish.to, wish.lane);
         if links.is_empty() || key != known {
-            links.push(Link { counter: lane & 1 == 1 });
+            links.push(Link { counter: wish.lane & 1 == 1 });
             (known, count) = (key, 0);
         }
         numbered.push(Transfer { channel: links.len() as u32 - 1, number: count, ..transfer });
         count += 1;
     }
     *list = numbered;
-    links
+    (links, sorted.into_iter().map(|id| wishes[id as usize]).collect())
 }
 
 /// Who sends each: channel by channel, in the order in which messages are taken.
-fn decide(flow: &Flow, keys: &Keys, options: &Options, list: &mut [Transfer]) {
+fn decide(keys: &Keys, options: &Options, list: &mut [Transfer], wishes: &[Wish], nodes: usize) {
     let mut last = 0;
-    let mut maker_before = None;
-    let mut count = vec![0u32; flow.nodes.len()];
-    for transfer in list {
-        let operand = &flow.operands[transfer.operand as usize];
+    let mut maker_before = NONE;
+    let mut count = vec![0u32; nodes];
+    for (transfer, wish) in list.iter_mut().zip(wishes) {
         if transfer.number == 0 {
-            (last, maker_before) = (0, None);
+            (last, maker_before) = (0, NONE);
         }
-        let due = keys.round_start(flow.node(keys.due(flow, transfer.operand, transfer.reader)).round);
-        let fusing = |maker: &NodeId| {
-            let room = count[maker.index()] < options.operands;
-            options.fuse && room && maker_before != Some(*maker) && keys.at(*maker) > last
-        };
-        let fused = operand.maker().filter(fusing);
-        if let Some(maker) = fused {
-            count[maker.index()] += 1;
-        }
+        let fused = options.fuse
+            && wish.maker != NONE
+            && wish.maker != maker_before
+            && keys.at(NodeId(wish.maker)) > last
+            && count[wish.maker as usize] < options.operands;
+        maker_before = if fused { wish.maker } else { NONE };
         (transfer.sent, last) = match fused {
-            Some(maker) => (Sent::Fused, keys.at(maker)),
-            None if due >= last => (Sent::Alone, due),
-            None => (Sent::Aside, keys.before(transfer.reader)),
+            true => {
+                count[wish.maker as usize] += 1;
+                (Sent::Fused, keys.at(NodeId(wish.maker)))
+            }
+            false if wish.due >= last => (Sent::Alone, wish.due),
+            false => (Sent::Aside, keys.before(transfer.reader)),
         };
-        maker_before = fused;
     }
 }
 
-fn by_maker(flow: &Flow, list: &[Transfer]) -> (Vec<u32>, Vec<TransferId>) {
-    let maker = |t: &Transfer| match t.sent {
-        Sent::Fused => flow.operands[t.operand as usize].maker(),
-        _ => None,
-    };
-    let mut starts = vec![0u32; flow.nodes.len() + 1];
-    for maker in list.iter().filter_map(maker) {
-        starts[maker.index() + 1] += 1;
+/// What each node sends along.
+fn by_maker(list: &[Transfer], wishes: &[Wish], nodes: usize) -> (Vec<u32>, Vec<TransferId>) {
+    let fused =
+        || list.iter().zip(wishes).enumerate().filter(|(_, (transfer, _))| transfer.sent == Sent::Fused);
+    let mut starts = vec![0u32; nodes + 1];
+    for (_, (_, wish)) in fused() {
+        starts[wish.maker as usize + 1] += 1;
     }
     for i in 1..starts.len() {
         starts[i] += starts[i - 1];
     }
     let mut next = starts.clone();
-    let mut fused = vec![TransferId(0); starts.last().map_or(0, |&n| n as usize)];
-    for (id, maker) in list.iter().enumerate().filter_map(|(id, t)| Some((id, maker(t)?))) {
-        let at = &mut next[maker.index()];
-        fused[*at as usize] = TransferId(id as u32);
+    let mut ids = vec![TransferId(0); starts.last().map_or(0, |&n| n as usize)];
+    for (id, (_, wish)) in fused() {
+        let at = &mut next[wish.maker as usize];
+        ids[*at as usize] = TransferId(id as u32);
         *at += 1;
     }
-    (starts, fused)
+    (starts, ids)
 }

@@ -96,8 +96,8 @@ struct Rank {
     open: u32,
     /// When in T those act that overwrite what events of the round have yet to read, and how many such reads there are.
     guards: BTreeMap<u32, u32>,
-    /// The rounds still to come, next last, and where their planned events are.
-    rounds: Vec<(u32, Range<u32>)>,
+    /// The planned events of the rounds still to come.
+    planned: Range<u32>,
     /// What was put off to a later round.
     later: BinaryHeap<Reverse<(u32, TransferId)>>,
     done: Vec<(Event, u32)>,
@@ -199,8 +199,7 @@ impl<'a> Simulation<'a> {
             transfers,
         };
         for (rank, pair) in agenda.starts.windows(2).enumerate() {
-            let state = simulation.rank(pair[0]..pair[1]);
-            simulation.ranks.push(state);
+            simulation.ranks.push(Rank::new(pair[0]..pair[1]));
             simulation.next_round(rank);
         }
         simulation

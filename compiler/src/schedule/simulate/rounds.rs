@@ -12,22 +12,15 @@ use crate::flow::Flow;
 use crate::schedule::agenda::Event;
 use crate::schedule::transfers::Sent;
 
-impl Simulation<'_> {
-    /// A rank before its first round.
-    pub(super) fn rank(&self, events: Range<u32>) -> Rank {
-        let mut rounds: Vec<(u32, Range<u32>)> = Vec::new();
-        for at in events.clone() {
-            let round = self.round(self.agenda.events[at as usize]);
-            match rounds.last_mut().filter(|(last, _)| *last == round) {
-                Some((_, range)) => range.end = at + 1,
-                None => rounds.push((round, at..at + 1)),
-            }
-        }
-        rounds.reverse();
-        let done = Vec::with_capacity(events.len());
-        Rank { round: 0, open: 0, guards: BTreeMap::new(), rounds, later: BinaryHeap::new(), done }
+impl Rank {
+    /// Before its first round.
+    pub(super) fn new(planned: Range<u32>) -> Rank {
+        let done = Vec::with_capacity(planned.len());
+        Rank { round: 0, open: 0, guards: BTreeMap::new(), planned, later: BinaryHeap::new(), done }
     }
+}
 
+impl Simulation<'_> {
     /// The round in which an event of the agenda is done.
     pub(super) fn round(&self, event: Event) -> u32 {
         match event {
@@ -94,17 +87,17 @@ impl Simulation<'_> {
     }
 
     pub(super) fn next_round(&mut self, rank: usize) {
-        let state = &mut self.ranks[rank];
-        let planned = state.rounds.last().map(|&(round, _)| round);
+        let state = &self.ranks[rank];
+        let events = &self.agenda.events;
+        let planned = state.planned.clone().next().map(|at| self.round(events[at as usize]));
         let later = state.later.peek().map(|&Reverse((round, _))| round);
         let Some(round) = planned.into_iter().chain(later).min() else { return };
-        state.round = round;
-        if planned == Some(round)
-            && let Some((_, events)) = state.rounds.pop()
+        self.ranks[rank].round = round;
+        while let Some(at) = self.ranks[rank].planned.clone().next()
+            && self.round(events[at as usize]) == round
         {
-            for at in events {
-                self.open(rank, self.agenda.events[at as usize]);
-            }
+            self.ranks[rank].planned.start = at + 1;
+            self.open(rank, events[at as usize]);
         }
         while let Some(&Reverse((later, id))) = self.ranks[rank].later.peek()
             && later == round
