@@ -1,7 +1,7 @@
 //! Executes plans: one thread per rank drives all blocks of that rank.
 //!
 //! In: a verified plan, the shared segment, a rank; then calls. Out: results in the caller's buffers, or an error.
-//! [`Rank::call`] enters, drives all blocks to their ends ([`drive`]) and leaves ([`leave`]). Blocks are state machines
+//! [`Rank::call`] enters, drives all blocks to their ends (`drive`) and leaves (`leave`). Blocks are state machines
 //! ([`block`]), places and lengths come from [`places`], those of peers from [`windows`], arithmetic from [`kernels`].
 
 pub mod block;
