@@ -3,12 +3,16 @@
 //! `x @ q = …`, then `y @ q = x @ q`: the first node stores to `y` as well (and not to `x`, if no one reads it there). That writes
 //! `y` earlier than the program does, so nothing may have touched `y` since the value was made.
 
-use crate::flow::{Flow, Home, Kind, NodeId};
+use rustc_hash::FxHashMap;
+
+use crate::flow::{Flow, Kind, NodeId};
+use crate::options::Options;
 
 /// Lets makers store the copies of their values.
-pub(super) fn run(flow: &mut Flow) {
+pub(super) fn run(flow: &mut Flow, options: &Options) {
     // Which node each node's value is made by now.
     let mut made_by: Vec<NodeId> = (0..flow.nodes.len() as u32).map(NodeId).collect();
+    let mut homes: FxHashMap<NodeId, u32> = FxHashMap::default();
     for id in 0..flow.nodes.len() {
         let node = flow.nodes[id];
         if node.gone {
@@ -18,10 +22,12 @@ pub(super) fn run(flow: &mut Flow) {
             let maker = flow.operands[at].maker();
             flow.set_maker(at, maker.map(|maker| made_by[maker.index()]));
         }
-        if let Some(maker) = copied(flow, NodeId(id as u32)) {
+        let Some(maker) = copied(flow, NodeId(id as u32)) else { continue };
+        let count = homes.entry(maker).or_insert(1);
+        if *count < options.operands {
+            *count += 1;
             made_by[id] = maker;
-            let home = Home { stored: node.home.stored, ..node.home };
-            flow.extra.push((maker, home));
+            flow.extra.push((maker, node.home));
             flow.nodes[id].gone = true;
         }
     }

@@ -26,7 +26,7 @@ pub(crate) fn run(trace: &Trace, graph: &ChunkGraph, options: &Options, flow: &m
     checked(trace, graph, flow, "relays");
     folds::run(flow, options);
     checked(trace, graph, flow, "folds");
-    copies::run(flow);
+    copies::run(flow, options);
     checked(trace, graph, flow, "copies");
 }
 
