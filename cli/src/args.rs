@@ -133,14 +133,19 @@ impl Scheduling {
         }
     }
 
+    /// The first of its options that was given.
+    pub(crate) fn given(&self) -> Option<&'static str> {
+        match (self.blocks, self.no_fuse, self.direct) {
+            (Some(_), ..) => Some("--blocks"),
+            (None, true, _) => Some("--no-fuse"),
+            (None, false, Some(_)) => Some("--direct"),
+            (None, false, None) => None,
+        }
+    }
+
     /// Refuses what has no meaning for a plan.
     pub(crate) fn refuse_for_plan(&self) -> Result<(), Failure> {
-        let option = match (self.blocks, self.no_fuse, self.direct) {
-            (Some(_), ..) => "--blocks",
-            (None, true, _) => "--no-fuse",
-            (None, false, Some(_)) => "--direct",
-            (None, false, None) => return Ok(()),
-        };
+        let Some(option) = self.given() else { return Ok(()) };
         Err(Failure::usage_help(
             format!("{option} is for source files: the steps of a plan are what they are"),
             "compile it anew with other options",

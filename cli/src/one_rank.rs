@@ -46,7 +46,17 @@ pub(crate) fn refuse(args: &args::Compile) -> Result<(), Failure> {
         (_, "dot", _) => "--target dot",
         (_, _, Some(Stage::Graph)) => "--emit graph",
         (_, _, Some(Stage::Plan)) => "--emit plan",
-        _ => return Ok(()),
+        _ => match args.scheduling.given().or(args.slots.map(|_| "--slots")) {
+            Some(option) => {
+                return Err(Failure::usage_help(
+                    format!(
+                        "{option} says how steps are laid out, and --rank {rank} looks at moves, before there are steps"
+                    ),
+                    format!("leave out {option}, or --rank"),
+                ));
+            }
+            None => return Ok(()),
+        },
     };
     Err(Failure::usage_help(
         format!("{whole} is of all ranks, and --rank {rank} looks at one"),

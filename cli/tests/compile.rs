@@ -205,3 +205,28 @@ fn finish_to(mut command: Command) -> (Option<i32>, String) {
     let output = child.wait_with_output().unwrap();
     (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
 }
+
+#[test]
+fn what_lays_out_steps_changes_steps() {
+    let json = |options: &[&str]| {
+        rcc(&[&["compile", "std::allreduce::ring", "--ranks", "4", "--json"], options].concat())
+            .ends(0)
+            .json()
+    };
+    let steps = |options: &[&str]| json(options)["steps"].as_u64().unwrap();
+    assert_eq!(steps(&[]), 4 * 7, "2n - 1 for each rank");
+    // One slot: some of what is sent along is kept and sent later. Unfused: each of 6 messages of a rank is sent and taken.
+    assert!(steps(&["--slots", "1"]) > 28);
+    assert!(steps(&["--no-fuse"]) >= 4 * 12);
+    let compiled = |options: &[&str]| {
+        rcc(&[&["compile", "std::allreduce::ring", "--ranks", "4"], options].concat()).ends(0)
+    };
+    compiled(&[]).shows("k_min = 2");
+    compiled(&["--slots", "1"]).shows("k_min = 1");
+    let blocks = |options: &[&str]| {
+        let args = [&["compile", "std::alltoall::direct", "--ranks", "4", "--json"], options].concat();
+        rcc(&args).ends(0).json()["blocks"].as_u64().unwrap()
+    };
+    assert_eq!(blocks(&["--blocks", "1"]), 4);
+    assert!(blocks(&[]) > 4);
+}

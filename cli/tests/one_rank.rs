@@ -95,3 +95,11 @@ fn the_summary_says_what_was_followed() {
     assert_eq!(numbers, [12, 24, 6, 6, 0, 1].map(Some), "{json}");
     assert_eq!(json["proof"], "by symmetry");
 }
+
+#[test]
+fn what_lays_out_steps_is_refused() {
+    for option in [&["--blocks", "2"][..], &["--no-fuse"], &["--direct", "both"], &["--slots", "3"]] {
+        let args = [&["compile", "std::allreduce::ring", "--ranks", "4", "--rank", "1"], option].concat();
+        rcc(&args).ends(2).says(option[0]).says("before there are steps");
+    }
+}
