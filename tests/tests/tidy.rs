@@ -18,7 +18,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("rcc-runtime", &["rcc-plan"]),
     ("rcc", &["rcc-compiler", "rcc-grammar", "rcc-plan", "rcc-runtime", "rcc-stdlib"]),
     ("rcc-tests", &["rcc-compiler", "rcc-grammar", "rcc-plan", "rcc-runtime", "rcc-stdlib"]),
-    ("rcc-bench", &["rcc-compiler"]),
+    ("rcc-bench", &["rcc-compiler", "rcc-plan", "rcc-runtime"]),
     ("xtask", &[]),
 ];
 
