@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use compiler::limits::Limits;
-use compiler::options::{Direct, Options};
+use compiler::options::{Direct, Multicast, Options};
 use grammar::ParseLimits;
 use plan::dtype::{Dtype, Op};
 
@@ -102,6 +102,18 @@ pub(crate) struct Scheduling {
     /// alone
     #[arg(long, value_name = "WHERE", value_enum)]
     direct: Option<DirectAccess>,
+    /// How a value that one rank sends to several reaches them [default: flat]
+    #[arg(long, value_name = "HOW", value_enum)]
+    multicast: Option<Spread>,
+}
+
+/// How a value that one rank sends to several reaches them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Spread {
+    /// In a message to each
+    Flat,
+    /// In one message that all of them read, written once
+    Channel,
 }
 
 /// Where ranks may reach into each other's memory.
@@ -129,18 +141,23 @@ impl Scheduling {
                 Some(DirectAccess::Both) => Direct::WhereBothFormsAllow,
                 Some(DirectAccess::OutOfPlace) => Direct::OutOfPlace,
             },
+            multicast: match self.multicast {
+                None | Some(Spread::Flat) => Multicast::Flat,
+                Some(Spread::Channel) => Multicast::Channel,
+            },
             ..usual
         }
     }
 
     /// The first of its options that was given.
     pub(crate) fn given(&self) -> Option<&'static str> {
-        match (self.blocks, self.no_fuse, self.direct) {
-            (Some(_), ..) => Some("--blocks"),
-            (None, true, _) => Some("--no-fuse"),
-            (None, false, Some(_)) => Some("--direct"),
-            (None, false, None) => None,
-        }
+        let given = [
+            (self.blocks.is_some(), "--blocks"),
+            (self.no_fuse, "--no-fuse"),
+            (self.direct.is_some(), "--direct"),
+            (self.multicast.is_some(), "--multicast"),
+        ];
+        given.into_iter().find_map(|(given, name)| given.then_some(name))
     }
 
     /// Refuses what has no meaning for a plan.

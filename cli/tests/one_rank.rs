@@ -98,7 +98,9 @@ fn the_summary_says_what_was_followed() {
 
 #[test]
 fn what_lays_out_steps_is_refused() {
-    for option in [&["--blocks", "2"][..], &["--no-fuse"], &["--direct", "both"], &["--slots", "3"]] {
+    let direct = ["--direct", "both"];
+    let multicast = ["--multicast", "flat"];
+    for option in [&["--blocks", "2"][..], &["--no-fuse"], &direct, &multicast, &["--slots", "3"]] {
         let args = [&["compile", "std::allreduce::ring", "--ranks", "4", "--rank", "1"], option].concat();
         rcc(&args).ends(2).says(option[0]).says("before there are steps");
     }

@@ -19,6 +19,18 @@ pub struct Options {
     pub bytes: Option<u64>,
     /// Whether ranks reach into each other's memory where that saves a message.
     pub direct: Direct,
+    /// How a value that one rank sends to several reaches them.
+    pub multicast: Multicast,
+}
+
+/// How a value that one rank sends to several, all in one round, reaches them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Multicast {
+    /// In a message to each.
+    #[default]
+    Flat,
+    /// In one message on a channel with several readers, written once, where no deadlock comes of it.
+    Channel,
 }
 
 /// Where ranks may reach into each other's memory.
@@ -35,6 +47,14 @@ pub enum Direct {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { slots: 2, blocks: 8, operands: 64, fuse: true, bytes: None, direct: Direct::Never }
+        Options {
+            slots: 2,
+            blocks: 8,
+            operands: 64,
+            fuse: true,
+            bytes: None,
+            direct: Direct::Never,
+            multicast: Multicast::Flat,
+        }
     }
 }

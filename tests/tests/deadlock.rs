@@ -13,7 +13,7 @@ use std::thread;
 
 use compiler::elaborate::Request;
 use compiler::limits::Limits;
-use compiler::options::Options;
+use compiler::options::{Multicast, Options};
 use compiler::pipeline::{Loaded, load};
 use plan::dtype::{Dtype, Op};
 use plan::ids::RankId;
@@ -59,7 +59,8 @@ fn rows(loaded: &Loaded) -> Vec<Row> {
                     // Now and then narrow steps, or none that are fused.
                     let operands = [64, 64, 2, 3][seed as usize % 4];
                     let fuse = !(seed / 4).is_multiple_of(5);
-                    let options = Options { slots, blocks, operands, fuse, ..Options::default() };
+                    let multicast = [Multicast::Flat, Multicast::Channel][seed as usize / 20 % 2];
+                    let options = Options { slots, blocks, operands, fuse, multicast, ..Options::default() };
                     rows.push(Row { request: request.clone(), options, seed });
                 }
             }
@@ -84,10 +85,10 @@ fn all(loaded: &Loaded, rows: &[Row], check: &(dyn Fn(&Row) -> Result<bool, Stri
                         }
                         Err(what) => {
                             let ranks: u32 = row.request.shape.iter().product();
-                            let Options { slots, blocks, operands, fuse, .. } = row.options;
+                            let Options { slots, blocks, operands, fuse, multicast, .. } = row.options;
                             let named = library::named(loaded, &row.request);
                             let options =
-                                format!("slots {slots} blocks {blocks} operands {operands} fuse {fuse}");
+                                format!("slots {slots} blocks {blocks} operands {operands} fuse {fuse} multicast {multicast:?}");
                             wrong
                                 .lock()
                                 .unwrap()

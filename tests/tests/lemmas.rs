@@ -11,7 +11,7 @@ mod events;
 mod holds;
 
 use compiler::limits::Limits;
-use compiler::options::Options;
+use compiler::options::{Multicast, Options};
 use compiler::pipeline::load;
 use events::{Shape, is_acyclic};
 use plan::plan::Plan;
@@ -36,6 +36,7 @@ fn plans() -> Vec<(String, Plan)> {
                         blocks: [8, 1, 2, 8][seed as usize / 4 % 4],
                         operands: [64, 64, 3][seed as usize / 16 % 3],
                         fuse: !(seed / 48).is_multiple_of(5),
+                        multicast: [Multicast::Flat, Multicast::Channel][seed as usize / 240 % 2],
                         ..Options::default()
                     };
                     let named = format!("{}, {options:?}", library::named(&loaded, &request));

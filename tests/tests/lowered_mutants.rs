@@ -16,7 +16,7 @@ mod mutate;
 use std::collections::BTreeMap;
 
 use compiler::limits::Limits;
-use compiler::options::Options;
+use compiler::options::{Multicast, Options};
 use compiler::pipeline::load;
 use explore::{Verdict, explore};
 use mutate::Kind;
@@ -29,10 +29,19 @@ const MOST_EVENTS: u32 = 26;
 /// Of the plan itself; many mutants have more.
 const MOST_STATES: usize = 3_000;
 
-/// Fused and not, one block and many, with one slot and with two.
-fn options() -> [Options; 5] {
+/// Fused and not, one block and many, with one slot and with two, a message to each and one to several.
+fn options() -> [Options; 7] {
     let of = |slots, blocks, operands, fuse| Options { slots, blocks, operands, fuse, ..Options::default() };
-    [Options::default(), of(1, 8, 64, true), of(2, 1, 64, true), of(2, 2, 2, true), of(1, 1, 64, false)]
+    let several = |options| Options { multicast: Multicast::Channel, ..options };
+    [
+        Options::default(),
+        of(1, 8, 64, true),
+        of(2, 1, 64, true),
+        of(2, 2, 2, true),
+        of(1, 1, 64, false),
+        several(Options::default()),
+        several(of(1, 1, 64, true)),
+    ]
 }
 
 /// Every standard algorithm at small shapes; of each the plans that differ.
@@ -64,9 +73,9 @@ fn lowered() -> Vec<(String, Plan)> {
     plans
 }
 
-/// Of what the plans are made: receive and send in one step, many operands, waits, many blocks, wide steps, more than
-/// one slot needed. Mutants of these are what the test is about.
-fn kinds_of_plans(plans: &[(String, Plan)]) -> [(&'static str, usize); 6] {
+/// Of what the plans are made: receive and send in one step, many operands, waits, many blocks, wide steps, messages that several
+/// read, more than one slot needed. Mutants of these are what the test is about.
+fn kinds_of_plans(plans: &[(String, Plan)]) -> [(&'static str, usize); 7] {
     let with = |is: &dyn Fn(&Plan) -> bool| plans.iter().filter(|(_, plan)| is(plan)).count();
     let channel = |operands: &[Operand]| operands.iter().any(|o| matches!(o, Operand::Channel(_)));
     let fused = |plan: &Plan| plan.steps.iter().any(|s| channel(plan.src(s)) && channel(plan.dst(s)));
@@ -77,6 +86,7 @@ fn kinds_of_plans(plans: &[(String, Plan)]) -> [(&'static str, usize); 6] {
         ("waits", with(&|plan| !plan.waits.is_empty())),
         ("many blocks", with(&|plan| plan.blocks.len() > ranks(plan))),
         ("wide", with(&|plan| plan.steps.iter().any(|step| step.width > 1))),
+        ("several readers", with(&|plan| plan.channels.iter().any(|channel| channel.readers.len() > 1))),
         ("two slots", with(&|plan| plan.header.k_min > 1)),
     ]
 }

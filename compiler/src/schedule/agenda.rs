@@ -42,7 +42,11 @@ impl Agenda {
                 let round = flow.node(due).round;
                 let transfer = transfers.of_operand[at];
                 if transfer != NONE {
-                    let (transfer, id) = (&transfers.list[transfer as usize], TransferId(transfer));
+                    let id = TransferId(transfer);
+                    if !transfers.leads(id) {
+                        continue;
+                    }
+                    let transfer = &transfers.list[id.index()];
                     match transfer.sent {
                         Sent::Alone => reads.push((round, transfer.from, Event::Send(id))),
                         Sent::Aside => reads.push((round, transfer.from, Event::Aside(id))),

@@ -27,18 +27,24 @@ pub(super) fn assign(flow: &Flow, transfers: &Transfers, run: &Agenda, options: 
         return Blocks { of_event, starts: (0..=ranks as u32).collect() };
     }
     let links = transfers.links.len() as u32;
+    let readers = transfers.ends;
     // Ends: writers of channels, readers, then one of each rank for signals, one for what is local alone.
-    let mut sets = Sets::new(2 * links + 2 * ranks as u32);
+    let mut sets = Sets::new(links + readers + 2 * ranks as u32);
     let mut end_of_node = vec![NONE; flow.nodes.len()];
     let mut ends = Vec::with_capacity(run.events.len());
     let channel = |id: TransferId| transfers.list[id.index()].channel;
+    // Channels without data have one reader each, and stand before all that have several: their ends have their numbers.
+    let counter = |end: u32| {
+        let channel = if end < links { end } else { end - links };
+        transfers.links.get(channel as usize).is_some_and(|link| link.counter)
+    };
     for (rank, pair) in run.starts.windows(2).enumerate() {
         for &event in &run.events[pair[0] as usize..pair[1] as usize] {
             let mut end = NONE;
             let mut join = |other: u32, sets: &mut Sets| {
                 end = if end == NONE { other } else { sets.join(end, other) };
-                if transfers.links[channel_of(other, links) as usize].counter {
-                    end = sets.join(end, 2 * links + rank as u32);
+                if counter(other) {
+                    end = sets.join(end, links + readers + rank as u32);
                 }
             };
             match event {
@@ -49,7 +55,7 @@ pub(super) fn assign(flow: &Flow, transfers: &Transfers, run: &Agenda, options: 
                     for at in Flow::range(flow.node(node)) {
                         let transfer = transfers.of_operand[at];
                         if transfer != NONE {
-                            join(links + channel(TransferId(transfer)), &mut sets);
+                            join(links + transfers.list[transfer as usize].end, &mut sets);
                         }
                     }
                 }
@@ -57,7 +63,7 @@ pub(super) fn assign(flow: &Flow, transfers: &Transfers, run: &Agenda, options: 
                 Event::Save(..) => {}
             }
             if end == NONE {
-                let apart = 2 * links + (ranks + rank) as u32;
+                let apart = links + readers + (ranks + rank) as u32;
                 end = local_end(flow, event, &end_of_node).unwrap_or(apart);
             }
             if let Event::Make(node) = event {
@@ -67,10 +73,6 @@ pub(super) fn assign(flow: &Flow, transfers: &Transfers, run: &Agenda, options: 
         }
     }
     deal(&mut sets, &ends, run, options.blocks)
-}
-
-fn channel_of(end: u32, links: u32) -> u32 {
-    if end < links { end } else { end - links }
 }
 
 /// Where the maker of something that it reads from memory acts.

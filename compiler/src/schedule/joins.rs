@@ -9,6 +9,7 @@ use plan::plan::Operand;
 use super::program::Order;
 use super::resolve::{Resolver, Shape};
 use super::simulate::Run;
+use super::transfers::TransferId;
 use super::waits::Waits;
 
 /// By event: whether the next of its block is part of the same step.
@@ -85,9 +86,13 @@ fn agree(resolver: &Resolver<'_>, run: &Run, order: &Order, joined: &mut [bool])
     let mates = |event: u32, out: &mut Vec<(u32, u32)>| {
         out.clear();
         let what = run.events[event as usize];
-        let next = |id: super::transfers::TransferId| super::transfers::TransferId(id.0 + 1);
-        out.extend(resolver.sent(what).map(|id| (taker[id.index()], taker[next(id).index()])));
-        out.extend(resolver.taken(what).map(|id| (sender[id.index()], sender[next(id).index()])));
+        let transfers = resolver.transfers;
+        let readers = |id: TransferId| transfers.links[list[id.index()].channel as usize].readers;
+        let next = |id: TransferId| TransferId(id.0 + readers(id));
+        let all = resolver.sent(what).flat_map(|id| transfers.message(id));
+        out.extend(all.map(|id| (taker[id.index()], taker[next(id).index()])));
+        let taken = resolver.taken(what).map(|id| transfers.sender(id));
+        out.extend(taken.map(|id| (sender[id.index()], sender[next(id).index()])));
     };
     let mut unsure: Vec<u32> = (0..run.events.len() as u32).filter(|&e| joined[e as usize]).collect();
     let mut pairs = Vec::new();

@@ -15,6 +15,7 @@ mod direct;
 mod joins;
 mod keys;
 pub(crate) mod memory;
+mod multicast;
 mod program;
 mod resolve;
 mod simulate;
@@ -33,7 +34,7 @@ use self::program::Order;
 use self::resolve::Resolver;
 use self::transfers::Transfers;
 use crate::graph::{ChunkGraph, Form, PlaceTable};
-use crate::options::Options;
+use crate::options::{Multicast, Options};
 use crate::source::Sources;
 use crate::trace::Trace;
 use crate::{flow, passes};
@@ -45,18 +46,21 @@ pub fn schedule(trace: &Trace, graph: &ChunkGraph, options: &Options, sources: &
     let spans = spans::intern(trace, sources);
     let finished = memory::finished_values(trace, graph);
     let places = laid_on_each_other(trace, graph);
-    // Moves as wide as they are; cell by cell only if that gets stuck.
-    let planned = [u32::MAX, options.slots.max(1)].into_iter().find_map(|widest| {
+    // Moves as wide as they are; cell by cell only if that gets stuck. Messages with several readers only if they do not.
+    let widths = [u32::MAX, options.slots.max(1)].into_iter();
+    let ways = widths.flat_map(|widest| [(widest, true), (widest, false)]);
+    let mut ways = ways.filter(|&(_, several)| !several || options.multicast == Multicast::Channel);
+    let planned = ways.find_map(|(widest, several)| {
         let mut flow = flow::build(trace, graph, &places, &finished, &spans, widest);
         passes::run(trace, graph, options, &mut flow);
         let keys = Keys::new(&flow, trace.ranks);
-        let mut transfers = Transfers::new(&flow, &keys, options);
+        let mut transfers = Transfers::new(&flow, &keys, options, several);
         let agenda = Agenda::new(&flow, &keys, &transfers, trace.ranks);
         let blocks = blocks::assign(&flow, &transfers, &agenda, options);
         let run = simulate::simulate(&flow, &keys, &mut transfers, &agenda, &blocks, options)?;
         Some((flow, transfers, blocks, run))
     });
-    // With messages that fit their channels the run always ends.
+    // With messages of one reader that fit their channels the run always ends.
     let (mut flow, transfers, blocks, run) = planned.expect("messages fit their channels");
     resolve::keep_what_is_read(&mut flow, &transfers, &run);
 
@@ -66,13 +70,11 @@ pub fn schedule(trace: &Trace, graph: &ChunkGraph, options: &Options, sources: &
     let joined = joins::find(&resolver, &run, &order, &waits);
     let program = program::write(&resolver, &run, &blocks, &order, &waits, &joined);
 
-    let mut readers = Vec::new();
     let mut channels = Vec::new();
-    for (link, (writer, reader)) in transfers.links.iter().zip(program::ends(&resolver, &run)) {
+    let (writers, readers) = program::ends(&resolver, &run);
+    for (link, writer) in transfers.links.iter().zip(writers) {
         let kind = if link.counter { ChannelKind::Counter } else { ChannelKind::Slots };
-        let at = readers.len() as u32;
-        readers.push(reader);
-        channels.push(Channel { writer, readers: at..at + 1, kind });
+        channels.push(Channel { writer, readers: link.first_end..link.first_end + link.readers, kind });
     }
     let plan = Plan {
         header: Header {

@@ -127,16 +127,18 @@ pub(super) fn write(
     program
 }
 
-/// The block of each channel's ends, found by the events that use them.
-pub(super) fn ends(resolver: &Resolver<'_>, run: &Run) -> Vec<(BlockId, BlockId)> {
-    let mut ends = vec![(BlockId(0), BlockId(0)); resolver.transfers.links.len()];
+/// The block of each channel's writer, and of each reader's end, found by the events that use them.
+pub(super) fn ends(resolver: &Resolver<'_>, run: &Run) -> (Vec<BlockId>, Vec<BlockId>) {
+    let transfers = resolver.transfers;
+    let mut writers = vec![BlockId(0); transfers.links.len()];
+    let mut readers = vec![BlockId(0); transfers.ends as usize];
     for (&event, &block) in run.events.iter().zip(&run.blocks) {
         for id in resolver.sent(event) {
-            ends[resolver.transfers.list[id.index()].channel as usize].0 = BlockId(block);
+            writers[transfers.list[id.index()].channel as usize] = BlockId(block);
         }
         for id in resolver.taken(event) {
-            ends[resolver.transfers.list[id.index()].channel as usize].1 = BlockId(block);
+            readers[transfers.list[id.index()].end as usize] = BlockId(block);
         }
     }
-    ends
+    (writers, readers)
 }

@@ -4,10 +4,14 @@
 //! The one hard idea: a value that another rank reads is sent by the step that makes it, if it exists there as exactly the
 //! cells that are read, and if the channel's order allows: messages must be sent in the order in which they are
 //! taken. Else a step of its own sends it, just before it is taken (or before its place is overwritten).
+//!
+//! On a channel with several readers each message is as many transfers, one for each reader, neighbours in the list. The first of them,
+//! whose reader comes first in T, stands for the message where it is sent.
 
 use plan::ids::RankId;
 
 use super::keys::{Keys, counting_sort};
+use super::multicast::{self, Groups};
 use crate::flow::{Flow, NodeId};
 use crate::options::Options;
 
@@ -31,6 +35,8 @@ pub(super) struct Transfer {
     pub(super) channel: u32,
     /// Its number on the channel.
     pub(super) number: u32,
+    /// The reader's end of the channel.
+    pub(super) end: u32,
     pub(super) sent: Sent,
 }
 
@@ -50,17 +56,23 @@ pub(super) enum Sent {
     },
 }
 
-/// A channel between two ranks.
+/// A channel from one rank to another, or to several (multicast).
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Link {
     /// Its messages carry no data.
     pub(super) counter: bool,
+    /// How many ranks read it, at least 1.
+    pub(super) readers: u32,
+    /// The first of its readers' ends.
+    pub(super) first_end: u32,
 }
 
 /// All of them.
 pub(super) struct Transfers {
     pub(super) list: Vec<Transfer>,
     pub(super) links: Vec<Link>,
+    /// How many readers' ends all channels have.
+    pub(super) ends: u32,
     /// Of each operand of the flow: its transfer, if it comes from another rank.
     pub(super) of_operand: Vec<u32>,
     /// Of each node: where those of `fused` that it sends start; one more entry at the end.
@@ -72,16 +84,19 @@ pub(super) struct Transfers {
 pub(super) const NONE: u32 = u32::MAX;
 
 impl Transfers {
-    pub(super) fn new(flow: &Flow, keys: &Keys, options: &Options) -> Transfers {
+    /// All transfers; those of one value to several ranks as one message on one channel if `multicast`.
+    pub(super) fn new(flow: &Flow, keys: &Keys, options: &Options, multicast: bool) -> Transfers {
         let (mut list, wishes) = collect(flow, keys);
-        let (links, wishes) = number(&mut list, &wishes);
+        let groups = if multicast { multicast::find(flow, keys, &list, &wishes) } else { Groups::default() };
+        let (links, wishes) = number(&mut list, &wishes, &groups);
+        let ends = links.last().map_or(0, |link: &Link| link.first_end + link.readers);
         decide(keys, options, &mut list, &wishes, flow.nodes.len());
         let mut of_operand = vec![NONE; flow.operands.len()];
         for (id, transfer) in (0..).zip(&list) {
             of_operand[transfer.operand as usize] = id;
         }
         let (starts, fused) = by_maker(&list, &wishes, flow.nodes.len());
-        Transfers { list, links, of_operand, starts, fused }
+        Transfers { list, links, ends, of_operand, starts, fused }
     }
 
     /// What a node sends when it acts.
@@ -89,17 +104,37 @@ impl Transfers {
         let (start, end) = (self.starts[node.index()], self.starts[node.index() + 1]);
         &self.fused[start as usize..end as usize]
     }
+
+    /// All transfers of the message that one of them is of: the first stands for it where it is sent.
+    pub(super) fn message(&self, id: TransferId) -> impl Iterator<Item = TransferId> + use<> {
+        let transfer = &self.list[id.index()];
+        let link = &self.links[transfer.channel as usize];
+        let first = id.0 - (transfer.end - link.first_end);
+        (first..first + link.readers).map(TransferId)
+    }
+
+    /// The one that stands for a message.
+    pub(super) fn sender(&self, id: TransferId) -> TransferId {
+        let transfer = &self.list[id.index()];
+        TransferId(id.0 - (transfer.end - self.links[transfer.channel as usize].first_end))
+    }
+
+    /// Whether a transfer stands for its message.
+    pub(super) fn leads(&self, id: TransferId) -> bool {
+        self.sender(id) == id
+    }
 }
 
 /// What is known of a transfer before it has a channel: looked up while its operand is at hand, not later out of order.
 #[derive(Clone, Copy)]
-struct Wish {
-    to: u32,
-    lane: u32,
+pub(super) struct Wish {
+    pub(super) to: u32,
+    /// From labels, and which of several that one step takes from one rank; the lowest bit: it carries no data.
+    pub(super) lane: u32,
     /// Who could send it along; [`NONE`]: no one.
-    maker: u32,
+    pub(super) maker: u32,
     /// When a step of its own would send it.
-    due: u32,
+    pub(super) due: u32,
 }
 
 /// All transfers in the order of their readers.
@@ -118,7 +153,7 @@ fn collect(flow: &Flow, keys: &Keys) -> (Vec<Transfer>, Vec<Wish>) {
             let same = |&at: &usize| flow.operands[at].place.rank == from;
             let lane = (operands.start..at).filter(same).count() as u32;
             let sent = Sent::Fused;
-            list.push(Transfer { from, operand: at as u32, reader, channel: 0, number: 0, sent });
+            list.push(Transfer { from, operand: at as u32, reader, channel: 0, number: 0, end: 0, sent });
             wishes.push(Wish {
                 to: node.rank.0,
                 lane: (u32::from(node.lane) << 16 | lane.min(0xffff)) << 1 | u32::from(node.is_signal()),
@@ -130,14 +165,14 @@ fn collect(flow: &Flow, keys: &Keys) -> (Vec<Transfer>, Vec<Wish>) {
     (list, wishes)
 }
 
-/// Sorts transfers by channel, and numbers channels and messages.
-fn number(list: &mut Vec<Transfer>, wishes: &[Wish]) -> (Vec<Link>, Vec<Wish>) {
-    let mut sorted: Vec<u32> = (0..list.len() as u32).collect();
+/// Sorts transfers by channel, and numbers channels and messages; channels with several readers come last.
+fn number(list: &mut Vec<Transfer>, wishes: &[Wish], groups: &Groups) -> (Vec<Link>, Vec<Wish>) {
+    let mut sorted: Vec<u32> = (0..list.len() as u32).filter(|&id| !groups.has(id)).collect();
     if wishes.iter().any(|wish| wish.lane != 0) {
         sorted.sort_by_key(|&id| wishes[id as usize].lane);
     }
     let sorted = counting_sort(sorted, |id| wishes[id as usize].to);
-    let sorted = counting_sort(sorted, |id| list[id as usize].from.0);
+    let mut sorted = counting_sort(sorted, |id| list[id as usize].from.0);
     let mut links: Vec<Link> = Vec::new();
     let mut known = (0, 0, 0);
     let mut count = 0;
@@ -146,11 +181,26 @@ fn number(list: &mut Vec<Transfer>, wishes: &[Wish]) -> (Vec<Link>, Vec<Wish>) {
         let (transfer, wish) = (list[id as usize], &wishes[id as usize]);
         let key = (transfer.from.0, wish.to, wish.lane);
         if links.is_empty() || key != known {
-            links.push(Link { counter: wish.lane & 1 == 1 });
+            let end = links.len() as u32;
+            links.push(Link { counter: wish.lane & 1 == 1, readers: 1, first_end: end });
             (known, count) = (key, 0);
         }
-        numbered.push(Transfer { channel: links.len() as u32 - 1, number: count, ..transfer });
+        let channel = links.len() as u32 - 1;
+        numbered.push(Transfer { channel, number: count, end: channel, ..transfer });
         count += 1;
+    }
+    let mut end = links.len() as u32;
+    for messages in groups.channels() {
+        let channel = links.len() as u32;
+        let readers = messages.first().map_or(0, |members| members.len() as u32);
+        links.push(Link { counter: false, readers, first_end: end });
+        for (number, members) in (0..).zip(messages) {
+            for (end, &id) in (end..).zip(members) {
+                numbered.push(Transfer { channel, number, end, ..list[id as usize] });
+                sorted.push(id);
+            }
+        }
+        end += readers;
     }
     *list = numbered;
     (links, sorted.into_iter().map(|id| wishes[id as usize]).collect())
@@ -161,7 +211,13 @@ fn decide(keys: &Keys, options: &Options, list: &mut [Transfer], wishes: &[Wish]
     let mut last = 0;
     let mut maker_before = NONE;
     let mut count = vec![0u32; nodes];
+    let mut before = (NONE, NONE, Sent::Fused);
     for (transfer, wish) in list.iter_mut().zip(wishes) {
+        if (transfer.channel, transfer.number) == (before.0, before.1) {
+            // Another reader of the same message.
+            transfer.sent = before.2;
+            continue;
+        }
         if transfer.number == 0 {
             (last, maker_before) = (0, NONE);
         }
@@ -179,13 +235,21 @@ fn decide(keys: &Keys, options: &Options, list: &mut [Transfer], wishes: &[Wish]
             false if wish.due >= last => (Sent::Alone, wish.due),
             false => (Sent::Aside, keys.before(transfer.reader)),
         };
+        before = (transfer.channel, transfer.number, transfer.sent);
     }
 }
 
 /// What each node sends along.
 fn by_maker(list: &[Transfer], wishes: &[Wish], nodes: usize) -> (Vec<u32>, Vec<TransferId>) {
-    let fused =
-        || list.iter().zip(wishes).enumerate().filter(|(_, (transfer, _))| transfer.sent == Sent::Fused);
+    // Of each message the transfer that stands for it.
+    let leads = |at: usize| {
+        let message = |transfer: &Transfer| (transfer.channel, transfer.number);
+        at == 0 || message(&list[at - 1]) != message(&list[at])
+    };
+    let fused = || {
+        let all = list.iter().zip(wishes).enumerate();
+        all.filter(|(at, (transfer, _))| transfer.sent == Sent::Fused && leads(*at))
+    };
     let mut starts = vec![0u32; nodes + 1];
     for (_, (_, wish)) in fused() {
         starts[wish.maker as usize + 1] += 1;

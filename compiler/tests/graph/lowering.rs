@@ -13,7 +13,7 @@ use plan::reference::{Reference, fill};
 use plan::verify::{Limits, verify_fresh};
 use proptest::prelude::*;
 use rcc_compiler::graph::{Form, build, promise};
-use rcc_compiler::options::{Direct, Options};
+use rcc_compiler::options::{Direct, Multicast, Options};
 use rcc_compiler::schedule::schedule;
 use rcc_compiler::source::Sources;
 use rcc_compiler::trace::{BufferKind, Move, MoveKind, Trace};
@@ -33,15 +33,17 @@ pub(crate) fn options() -> impl Strategy<Value = Options> {
         1 => Just(Direct::WhereBothFormsAllow),
         1 => Just(Direct::OutOfPlace),
     ];
+    let multicast = prop_oneof![Just(Multicast::Flat), Just(Multicast::Channel)];
     let fuse = proptest::bool::weighted(0.85);
-    let some = (1..5u32, prop_oneof![Just(8u32), 1..4u32], operands, fuse, direct);
-    some.prop_map(|(slots, blocks, operands, fuse, direct)| Options {
+    let some = (1..5u32, prop_oneof![Just(8u32), 1..4u32], operands, fuse, direct, multicast);
+    some.prop_map(|(slots, blocks, operands, fuse, direct, multicast)| Options {
         slots,
         blocks,
         operands,
         fuse,
         bytes: None,
         direct,
+        multicast,
     })
 }
 
@@ -225,10 +227,13 @@ proptest! {
 fn random_programs_feed_fusion() {
     use proptest::strategy::ValueTree;
     let mut runner = proptest::test_runner::TestRunner::deterministic();
-    let mut counts = [0; 8];
+    let mut counts = [0; 9];
     for _ in 0..400 {
         let Case(mut trace) = fed().new_tree(&mut runner).unwrap().current();
         let right = plan_of(&mut trace, &Options::default());
+        let several = Options { multicast: Multicast::Channel, ..Options::default() };
+        let several = plan_of(&mut trace, &several);
+        let shared = |plan: Plan| plan.channels.iter().any(|channel| channel.readers.len() > 1);
         let has = |is: &dyn Fn(&Move) -> bool| usize::from(trace.moves.iter().any(is));
         let remote = |mv: &Move| trace.sources(mv).iter().any(|source| source.rank != mv.to.rank);
         let scratch = |mv: &Move| trace.buffer(mv.to).kind == BufferKind::Scratch;
@@ -243,8 +248,10 @@ fn random_programs_feed_fusion() {
         counts[5] += has(&|mv| mv.width > 1 && remote(mv));
         counts[6] += has(&|mv| mv.kind == MoveKind::Reduce && mv.source_count > 2);
         counts[7] += has(&|mv| trace.buffer(mv.to).kind == BufferKind::Signal);
+        counts[8] += usize::from(several.is_some_and(shared));
     }
-    let names = ["right", "in place", "relays", "sums", "steps", "wide", "many operands", "signals"];
+    let names =
+        ["right", "in place", "relays", "sums", "steps", "wide", "many operands", "signals", "multicasts"];
     let told: Vec<String> = names.iter().zip(counts).map(|(name, count)| format!("{name} {count}")).collect();
     println!("of 400: {}", told.join(", "));
     assert_eq!(counts[0], 400, "every one of them is right");

@@ -3,12 +3,14 @@
 //! In: a plan of messages. Out: [`Found`]: for each operand of a step that is a message's end, what stands in its place.
 
 use plan::ids::{BufferId, RankId, StepId};
-use plan::plan::{ChannelKind, Operand, Plan, Role, Step};
+use plan::plan::{Block, ChannelKind, Operand, Plan, Role, Step};
 
 /// The messages that go.
 pub(super) struct Found {
     /// By operand of the plan.
     pub(super) ends: Vec<End>,
+    /// Memory that stands for the sender's end of a message with several readers.
+    spread: Vec<Operand>,
     any: bool,
 }
 
@@ -21,43 +23,75 @@ pub(super) enum End {
     Goes,
     /// Memory of another rank stands in its place.
     Becomes(Operand),
+    /// Memory of several: so many of `spread`, from the first on.
+    Spreads(u32, u32),
 }
 
 impl Found {
     pub(super) fn is_empty(&self) -> bool {
         !self.any
     }
+
+    /// The memory that stands for an operand.
+    pub(super) fn memory(&self, at: usize) -> &[Operand] {
+        match &self.ends[at] {
+            End::Stays | End::Goes => &[],
+            End::Becomes(operand) => std::slice::from_ref(operand),
+            &End::Spreads(first, count) => &self.spread[first as usize..(first + count) as usize],
+        }
+    }
 }
 
 /// Finds the messages that may go; `apart`: send and receive memory may be taken to be apart.
 pub(super) fn find(plan: &Plan, apart: bool) -> Found {
-    let mut found = Found { ends: vec![End::Stays; plan.operands.len()], any: false };
+    let mut found = Found { ends: vec![End::Stays; plan.operands.len()], spread: Vec::new(), any: false };
     let places = Places::new(plan, apart);
     let touched = Touched::new(plan, &places);
     let [sent, taken] = ends(plan);
+    // By step: how many destinations it has been given.
+    let mut more = vec![0; plan.steps.len()];
     for (c, channel) in plan.channels.iter().enumerate() {
-        if channel.kind == ChannelKind::Counter || channel.readers.len() != 1 {
+        if channel.kind == ChannelKind::Counter {
             continue;
         }
         let from = plan.blocks[channel.writer.index()].rank;
-        let to = plan.blocks[plan.readers(channel)[0].index()].rank;
-        for (&send, &take) in sent.of(c).iter().zip(taken.of(c)) {
-            let (sender, reader) = (&plan.steps[send.0.index()], &plan.steps[take.0.index()]);
-            let ends = if let Some((buffer, cell)) = entry(plan, sender)
+        let readers = plan.readers(channel);
+        // Of each reader, who takes what, in order.
+        let takes: Vec<&[(StepId, usize)]> =
+            readers.iter().map(|reader| taken.within(c, &plan.blocks[reader.index()])).collect();
+        for (number, &send) in sent.of(c).iter().enumerate() {
+            let sender = &plan.steps[send.0.index()];
+            let takes = || takes.iter().map(|of_reader| of_reader[number]);
+            if let Some((buffer, cell)) = entry(plan, sender)
                 && touched.never_written(&places, (from, buffer, cell), sender.width)
             {
-                Some((End::Goes, End::Becomes(Operand::Peer { rank: from, buffer, cell })))
-            } else if let Some((buffer, cell)) = stored(plan, reader)
-                && touched.once(&places, (to, buffer, cell), reader.width)
-            {
-                Some((End::Becomes(Operand::Peer { rank: to, buffer, cell }), End::Goes))
-            } else {
-                None
-            };
-            if let Some((at_sender, at_reader)) = ends {
-                (found.ends[send.1], found.ends[take.1]) = (at_sender, at_reader);
+                found.ends[send.1] = End::Goes;
+                for take in takes() {
+                    found.ends[take.1] = End::Becomes(Operand::Peer { rank: from, buffer, cell });
+                }
                 found.any = true;
+                continue;
             }
+            // All its readers store it, or it stays.
+            let first = found.spread.len();
+            for (reader, take) in readers.iter().zip(takes()) {
+                let (rank, step) = (plan.blocks[reader.index()].rank, &plan.steps[take.0.index()]);
+                if let Some((buffer, cell)) = stored(plan, step)
+                    && touched.once(&places, (rank, buffer, cell), step.width)
+                {
+                    found.spread.push(Operand::Peer { rank, buffer, cell });
+                }
+            }
+            let grown = &mut more[send.0.index()];
+            let wide = usize::from(sender.destinations) + *grown + readers.len() > usize::from(u16::MAX);
+            if found.spread.len() - first < readers.len() || wide {
+                found.spread.truncate(first);
+                continue;
+            }
+            *grown += readers.len();
+            found.ends[send.1] = End::Spreads(first as u32, readers.len() as u32);
+            takes().for_each(|take| found.ends[take.1] = End::Goes);
+            found.any = true;
         }
     }
     found
@@ -96,6 +130,13 @@ struct Ends {
 impl Ends {
     fn of(&self, channel: usize) -> &[(StepId, usize)] {
         &self.steps[self.starts[channel]..self.starts[channel + 1]]
+    }
+
+    /// Those in one block.
+    fn within(&self, channel: usize, block: &Block) -> &[(StepId, usize)] {
+        let all = self.of(channel);
+        let before = |end: u32| all.partition_point(|&(step, _)| step.0 < end);
+        &all[before(block.prologue.start)..before(block.epilogue.end)]
     }
 }
 

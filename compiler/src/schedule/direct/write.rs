@@ -103,10 +103,9 @@ fn left(old: &Plan, found: &Found, step: &Step) -> [Vec<Operand>; 2] {
     let middle = all.start + usize::from(step.sources);
     [all.start..middle, middle..all.end].map(|range| {
         range
-            .filter_map(|at| match found.ends[at] {
-                End::Stays => Some(old.operands[at]),
-                End::Goes => None,
-                End::Becomes(operand) => Some(operand),
+            .flat_map(|at| {
+                let kept = (found.ends[at] == End::Stays).then_some(old.operands[at]);
+                kept.into_iter().chain(found.memory(at).iter().copied())
             })
             .collect()
     })
@@ -209,8 +208,10 @@ impl Tokens {
         for (b, block) in old.blocks.iter().enumerate() {
             for (_, step) in old.steps(&block.body) {
                 for at in operands(step) {
-                    if let End::Becomes(Operand::Peer { rank, .. }) = found.ends[at] {
-                        tokens.owners.entry(b).or_default().insert(rank);
+                    for memory in found.memory(at) {
+                        if let Operand::Peer { rank, .. } = *memory {
+                            tokens.owners.entry(b).or_default().insert(rank);
+                        }
                     }
                 }
             }

@@ -80,12 +80,15 @@ impl Simulation<'_> {
             if self.has_room(id) {
                 return true;
             }
-            let theirs = self.block_of[reader(id).index()];
-            let about = matches!(self.head(theirs), Some((Event::Make(node), ..)) if node == reader(id));
-            if about {
-                add(theirs);
-            }
-            about
+            // All its readers must.
+            self.transfers.message(id).all(|id| {
+                let theirs = self.block_of[reader(id).index()];
+                let about = matches!(self.head(theirs), Some((Event::Make(node), ..)) if node == reader(id));
+                if about {
+                    add(theirs);
+                }
+                about
+            })
         };
         match event {
             Event::Send(id) => return room(id),
@@ -109,7 +112,9 @@ impl Simulation<'_> {
                 continue;
             }
             let theirs = self.writer_of[transfer.channel as usize];
-            if self.sent[transfer.channel as usize] != transfer.number || !sends(theirs, id) {
+            if self.sent[transfer.channel as usize] != transfer.number
+                || !sends(theirs, self.transfers.sender(id))
+            {
                 return false;
             }
             add(theirs);

@@ -127,6 +127,8 @@ struct Simulation<'a> {
     /// By channel: messages sent, and cells that are in its slots.
     sent: Vec<u32>,
     held: Vec<u32>,
+    /// By transfer that stands for a message with several readers: how many of them have taken it.
+    taken: Vec<u32>,
     ready: Vec<u32>,
     gang: Vec<u32>,
 }
@@ -194,6 +196,10 @@ impl<'a> Simulation<'a> {
             ranks: Vec::new(),
             sent: vec![0; transfers.links.len()],
             held: vec![0; transfers.links.len()],
+            taken: match transfers.ends as usize == transfers.links.len() {
+                true => Vec::new(),
+                false => vec![0; transfers.list.len()],
+            },
             ready: (0..count as u32).rev().collect(),
             gang: Vec::new(),
             transfers,
@@ -361,6 +367,15 @@ impl<'a> Simulation<'a> {
 
     fn take(&mut self, id: TransferId) {
         let channel = self.transfers.list[id.index()].channel;
+        let readers = self.transfers.links[channel as usize].readers;
+        if readers > 1 {
+            // Its slots are free when all have taken it.
+            let taken = &mut self.taken[self.transfers.sender(id).index()];
+            *taken += 1;
+            if *taken < readers {
+                return;
+            }
+        }
         self.held[channel as usize] -= self.width(id);
         self.wake(self.writer_of[channel as usize], Lack::Slot(channel));
     }
@@ -369,7 +384,10 @@ impl<'a> Simulation<'a> {
         let transfer = self.transfers.list[id.index()];
         self.sent[transfer.channel as usize] += 1;
         self.held[transfer.channel as usize] += self.width(id);
-        self.wake(self.block_of[transfer.reader.index()], Lack::Message(transfer.channel));
+        for id in self.transfers.message(id) {
+            let reader = self.transfers.list[id.index()].reader;
+            self.wake(self.block_of[reader.index()], Lack::Message(transfer.channel));
+        }
     }
 
     fn wake(&mut self, block: u32, lack: Lack) {

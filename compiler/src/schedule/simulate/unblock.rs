@@ -54,11 +54,14 @@ impl Simulation<'_> {
         }
         match event {
             Event::Send(id) => {
-                let reader = self.transfers.list[id.index()].reader;
-                let theirs = self.block_of[reader.index()];
-                changed |= self.put_off_head(theirs);
-                if !changed && matches!(self.head(theirs), Some((Event::Make(node), ..)) if node == reader) {
-                    changed |= self.split_what_lacks_room(reader);
+                for id in self.transfers.message(id) {
+                    let reader = self.transfers.list[id.index()].reader;
+                    let theirs = self.block_of[reader.index()];
+                    let off = self.put_off_head(theirs);
+                    changed |= off;
+                    if !off && matches!(self.head(theirs), Some((Event::Make(node), ..)) if node == reader) {
+                        changed |= self.split_what_lacks_room(reader);
+                    }
                 }
             }
             Event::Make(node) => {
@@ -67,8 +70,8 @@ impl Simulation<'_> {
                     if transfer != NONE {
                         let theirs = self.transfers.list[transfer as usize].channel;
                         let theirs = self.writer_of[theirs as usize];
-                        let sends =
-                            matches!(self.head(theirs), Some((Event::Send(id), ..)) if id.0 == transfer);
+                        let sender = self.transfers.sender(TransferId(transfer));
+                        let sends = matches!(self.head(theirs), Some((Event::Send(id), ..)) if id == sender);
                         changed |= !sends && self.put_off_head(theirs);
                     }
                 }

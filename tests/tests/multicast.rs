@@ -1,0 +1,247 @@
+//! Programs compiled for multicast (`options::Multicast`): a value that one rank sends to several is written once, the plan is
+//! proved, free of races by the analysis apart from the proof, of the same bits as with a message to each, and executed by ranks
+//! on this machine.
+
+use compiler::limits::Limits;
+use compiler::options::{Direct, Multicast, Options};
+use compiler::pipeline::{Loaded, load};
+use plan::dtype::{Dtype, Op};
+use plan::interpret::Call;
+use plan::interpret::clocks::findings;
+use plan::interpret::scheduler::{Random, RoundRobin};
+use plan::plan::{ChannelKind, Operand, Plan};
+use plan::verify::VerifiedPlan;
+use rcc_tests::naive::number;
+use rcc_tests::{library, oracle};
+use runtime::exec::Shape;
+use runtime::job::Job;
+use runtime::job::threads::run_threads;
+
+const PROGRAMS: &str = "
+algorithm flat(root: rank) on ranks[n] implements broadcast(root) {
+    data @ * = data @ root
+}
+
+algorithm in_pieces(root: rank) on ranks[n] implements broadcast(root) {
+    chunks 3
+    for c in 0..3 {
+        data[c] @ * = data[c] @ root
+    }
+}
+
+algorithm one_by_one(root: rank) on ranks[n] implements broadcast(root) {
+    for hop in 1..n {
+        data @ (root + hop) % n = data @ root
+    }
+}
+
+algorithm together on ranks[n] implements allgather {
+    step for r in 0..n {
+        output[r] @ * = input @ r
+    }
+}
+
+algorithm in_turn on ranks[n] implements allgather {
+    for r in 0..n {
+        output[r] @ * = input @ r
+    }
+}
+
+algorithm by_way_of_0 on ranks[n] implements allreduce {
+    data @ 0 = reduce data @ *
+    data @ * = data @ 0
+}
+
+algorithm there_and_back on ranks[n] implements allgather {
+    scratch tmp[n]
+    for r in 0..n {
+        tmp[r] @ * = input @ r
+        output[r] @ (r + 1) % n = tmp[r] @ (r + 1) % n
+    }
+    for r in 0..n, hop in 1..n {
+        output[r] @ (r + 1 + hop) % n = tmp[r] @ (r + 1 + hop) % n
+    }
+}
+";
+
+fn programs() -> Loaded {
+    let loaded = load(&[("multicast.coll".to_string(), PROGRAMS.as_bytes().to_vec())], &Limits::default());
+    assert!(loaded.diagnostics.is_empty(), "{:?}", loaded.diagnostics.first().map(|d| &d.title));
+    loaded
+}
+
+fn compiled(loaded: &Loaded, name: &str, ranks: u32, options: &Options) -> Option<VerifiedPlan> {
+    let algorithm = loaded.program.find(name).expect("a known algorithm");
+    let request = library::request(loaded, algorithm, vec![ranks]);
+    let compiled = library::compiled(loaded, &request, options, &Limits::default());
+    compiled.unwrap_or_else(|what| panic!("{name}, {ranks} ranks, {options:?}: {what}")).map(|c| c.plan)
+}
+
+/// Cells that ranks write into slots, each counted as often as it is written.
+fn written(plan: &Plan) -> [u64; 2] {
+    let mut counts = [0; 2];
+    for step in &plan.steps {
+        for operand in plan.dst(step) {
+            let Operand::Channel(channel) = *operand else { continue };
+            let channel = &plan.channels[channel.index()];
+            if channel.kind == ChannelKind::Slots {
+                counts[0] += u64::from(step.width);
+                counts[1] += u64::from(step.width) * plan.readers(channel).len() as u64;
+            }
+        }
+    }
+    counts
+}
+
+/// What each sends to all is written once, and still reaches everybody.
+#[test]
+fn what_all_read_is_written_once() {
+    let loaded = programs();
+    let channel = Options { multicast: Multicast::Channel, ..Options::default() };
+    for ranks in 3..=9u32 {
+        let n = u64::from(ranks);
+        for (name, cells, reached) in [
+            ("flat", 1, n - 1),
+            ("in_pieces", 3, 3 * (n - 1)),
+            ("one_by_one", 1, n - 1),
+            ("together", n, n * (n - 1)),
+            ("in_turn", n, n * (n - 1)),
+            ("by_way_of_0", n, 2 * (n - 1)),
+            ("std::allreduce::one_shot", n, n * (n - 1)),
+            // Chunks are gathered one by one, and given to all at once.
+            ("std::allreduce::two_shot", n * (n - 1) + n, 2 * n * (n - 1)),
+        ] {
+            let per_block = |plan: &Plan| u64::from(plan.header.cells);
+            let flat = compiled(&loaded, name, ranks, &Options::default()).unwrap();
+            let plan = compiled(&loaded, name, ranks, &channel).unwrap();
+            // Pieces are one wide message where nothing tells them apart.
+            let unit = if name.starts_with("in_pieces") || name.ends_with("two_shot") {
+                1
+            } else {
+                per_block(&plan)
+            };
+            assert_eq!(written(&flat), [reached * unit; 2], "{name}, {ranks} ranks, flat");
+            assert_eq!(written(&plan), [cells * unit, reached * unit], "{name}, {ranks} ranks");
+        }
+    }
+}
+
+/// All programs and standard algorithms; with one block or many, fused or not, with direct access and without.
+#[test]
+fn bits_and_promises_are_kept() {
+    let (loaded, limits) = (programs(), Limits::default());
+    let (mut plans, mut several) = (0, 0);
+    for (a, algorithm) in loaded.program.algorithms().enumerate() {
+        for ranks in 2..=8 {
+            for request in library::requests(&loaded, algorithm, ranks) {
+                let seed = number(a as u64, u64::from(ranks) * 64 + u64::from(request.shape[0]));
+                let options = Options {
+                    slots: 1 + seed as u32 % 3,
+                    blocks: [8, 1, 2][seed as usize / 3 % 3],
+                    fuse: !(seed / 9).is_multiple_of(4),
+                    operands: [64, 2][seed as usize / 36 % 2],
+                    direct: [Direct::Never, Direct::WhereBothFormsAllow, Direct::OutOfPlace]
+                        [seed as usize / 72 % 3],
+                    ..Options::default()
+                };
+                let compile = |options: &Options| {
+                    let named = format!("{}, {options:?}", library::named(&loaded, &request));
+                    let compiled = library::compiled(&loaded, &request, options, &limits);
+                    let compiled = compiled.unwrap_or_else(|what| panic!("{named}: {what}"));
+                    compiled.map(|compiled| (named, compiled.plan.into_plan()))
+                };
+                let Some((_, flat)) = compile(&options) else { continue };
+                let shared = |plan: &Plan| {
+                    plan.channels
+                        .iter()
+                        .any(|channel| channel.readers.len() > 1 && channel.kind == ChannelKind::Slots)
+                };
+                assert!(!shared(&flat));
+                let (named, plan) =
+                    compile(&Options { multicast: Multicast::Channel, ..options }).expect("the same shape");
+                plans += 1;
+                several += usize::from(shared(&plan));
+                assert!(plan.header.k_min <= options.slots, "{named}");
+                judge(&named, &flat, &plan, seed);
+            }
+        }
+    }
+    println!("{plans} plans, {several} of them with messages that several read");
+    assert!(several > 40, "of {plans} plans only {several} have messages that several read");
+}
+
+fn judge(named: &str, plain: &Plan, plan: &Plan, seed: u64) {
+    for in_place in oracle::forms(plan) {
+        assert_eq!(findings(plan, in_place).unwrap(), [], "{named}");
+        for elements in [0, 1, 1 + seed % 90] {
+            let call = Call {
+                slots: plan.header.k_min.max(1),
+                slot_bytes: 16 + (seed % 50) as u32,
+                in_place,
+                elide: seed.is_multiple_of(2),
+                group: seed.is_multiple_of(3),
+                ..Call::new(elements, [Dtype::F32, Dtype::Bf16][seed as usize % 2], Op::Sum)
+            };
+            let wrong = |what: String| -> ! { panic!("{named}, {call:?}: {what}") };
+            let outcome = oracle::run(plan, &call, &mut Random::new(seed)).unwrap_or_else(|what| wrong(what));
+            oracle::keeps_promise(plan, &call, &outcome).unwrap_or_else(|what| wrong(what));
+            let call = Call { slots: plain.header.k_min.max(1), ..call };
+            let expected =
+                oracle::run(plain, &call, &mut RoundRobin::default()).unwrap_or_else(|what| wrong(what));
+            for clause in &plan.promise.clauses {
+                let (buffer, rank) = (clause.place.buffer, clause.place.rank);
+                assert!(outcome.buffer(buffer, rank) == expected.buffer(buffer, rank), "{named}, {call:?}");
+            }
+        }
+    }
+}
+
+/// With direct access what no one overwrites is read where it lies by all of them, and what all store at once is written there.
+#[test]
+fn what_several_read_may_be_reached_into() {
+    let loaded = programs();
+    for (name, direct) in [
+        ("flat", Direct::OutOfPlace),
+        ("together", Direct::OutOfPlace),
+        ("by_way_of_0", Direct::OutOfPlace),
+        ("std::allreduce::one_shot", Direct::OutOfPlace),
+        ("std::allreduce::two_shot", Direct::OutOfPlace),
+    ] {
+        for ranks in 3..=6 {
+            let options = Options { multicast: Multicast::Channel, direct, ..Options::default() };
+            let plan = compiled(&loaded, name, ranks, &options).unwrap();
+            assert_eq!(written(&plan)[0], 0, "{name}, {ranks} ranks: no message is left");
+        }
+    }
+}
+
+#[test]
+fn ranks_execute_them() {
+    let loaded = programs();
+    let mut executed = 0;
+    for algorithm in loaded.program.algorithms() {
+        for ranks in [3, 4, 6] {
+            for request in library::requests(&loaded, algorithm, ranks) {
+                let options = Options { multicast: Multicast::Channel, ..Options::default() };
+                let compiled = library::compiled(&loaded, &request, &options, &Limits::default()).unwrap();
+                let Some(plan) = compiled.map(|compiled| compiled.plan) else { continue };
+                if plan.channels.iter().any(|channel| channel.readers.len() > 1) {
+                    executed += 1;
+                    execute(&library::named(&loaded, &request), &plan);
+                }
+            }
+        }
+    }
+    assert!(executed > 25, "{executed}");
+}
+
+fn execute(named: &str, plan: &VerifiedPlan) {
+    for in_place in oracle::forms(plan) {
+        for elements in [1, 3001] {
+            let shape = Shape { elements, dtype: Dtype::F32, op: Op::Sum, in_place };
+            let job = Job { slot_bytes: Some(1024), iterations: 2, refill: true, ..Job::new(shape) };
+            let report = run_threads(plan, &job).unwrap_or_else(|error| panic!("{named}: {error}"));
+            assert_eq!(report.wrong, 0, "{named}: {:?}", report.first_wrong);
+        }
+    }
+}
