@@ -325,6 +325,9 @@ pub(crate) struct Call {
     /// Write the inputs anew before each measured call (outside of the time): data as fresh as an application's
     #[arg(long)]
     pub(crate) refill: bool,
+    /// Let the system place the ranks; else, where there are more of them than CPUs, each keeps to one
+    #[arg(long)]
+    pub(crate) no_pin: bool,
     /// Seed of the random data
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,

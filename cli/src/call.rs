@@ -253,6 +253,7 @@ impl args::Call {
             warmup: self.warmup,
             iterations: self.iterations,
             refill: self.refill,
+            pin: !self.no_pin,
             check: true,
             seed: self.seed,
             deadline: self.timeout,

@@ -1,12 +1,43 @@
-//! How many CPUs this process may really use.
+//! How many CPUs this process may really use, and which of them a rank keeps to.
 //!
 //! In: the affinity mask, and the CPU quotas of every cgroup (v2 `cpu.max`, v1 `cpu.cfs_quota_us`) that holds this
 //! process. Out: one number, at least 1. A waiting loop that is tuned for more CPUs than it gets burns the very time
 //! that the rank it waits for needs.
+//!
+//! More ranks than CPUs: then [`pin`] gives every CPU as many neighbours as any other. Ranks that wait yield instead of
+//! sleeping, so to the system all look equally busy, and it puts them together as it likes, at times three on one CPU
+//! and one on another. With a CPU for each rank it finds the idle ones by itself, and knows better which of them share a
+//! core.
+
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// The CPUs that may be used at once; a part of a CPU does not count, except that there is always one.
 pub fn allowed() -> usize {
-    let affinity = rustix::thread::sched_getaffinity(None).map_or(1, |set| set.count() as usize);
+    let affinity = sched_getaffinity(None).map_or(1, |set| set.count() as usize);
+    affinity.min(quota()).max(1)
+}
+
+/// Keeps the calling thread, which is `rank` of `ranks`, on one CPU, if there are fewer CPUs than ranks. Not where a quota
+/// gives less time than there are CPUs: which of them are the best is then the system's to say.
+pub fn pin(rank: u32, ranks: u32) {
+    let Ok(mask) = sched_getaffinity(None) else { return };
+    let cpus: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|&cpu| mask.is_set(cpu)).collect();
+    if cpus.len() >= ranks as usize || quota() < cpus.len() {
+        return;
+    }
+    let Some(&cpu) = cpus.get(share(rank, ranks, cpus.len())) else { return };
+    let mut one = CpuSet::new();
+    one.set(cpu);
+    // A system that refuses leaves the rank where it is, which is right though slower.
+    let _ = sched_setaffinity(None, &one);
+}
+
+/// Which of `cpus` CPUs a rank keeps to: neighbours together, on each as many as on any other or one more.
+fn share(rank: u32, ranks: u32, cpus: usize) -> usize {
+    (u64::from(rank) * cpus as u64 / u64::from(ranks.max(1))) as usize
+}
+
+fn quota() -> usize {
     let quotas = cgroup_dirs("cpu").into_iter().filter_map(|dir| {
         let read = |name: &str| std::fs::read_to_string(format!("{dir}/{name}")).ok();
         match read("cpu.max") {
@@ -14,7 +45,7 @@ pub fn allowed() -> usize {
             None => quota_v1(&read("cpu.cfs_quota_us")?, &read("cpu.cfs_period_us")?),
         }
     });
-    quotas.fold(affinity, usize::min).max(1)
+    quotas.min().unwrap_or(usize::MAX)
 }
 
 /// The directories of the cgroups that hold this process and have a say in `controller`, with all their ancestors.
@@ -93,6 +124,38 @@ mod tests {
         assert_eq!(quota_v1("-1\n", "100000\n"), None);
         assert_eq!(quota_v1("400000\n", "100000\n"), Some(4));
         assert!(allowed() >= 1);
+    }
+
+    #[test]
+    fn neighbours_share_a_cpu_and_none_has_two_more_than_another() {
+        let all = |ranks, cpus| (0..ranks).map(|rank| share(rank, ranks, cpus)).collect::<Vec<_>>();
+        assert_eq!(all(4, 2), [0, 0, 1, 1]);
+        assert_eq!(all(5, 2), [0, 0, 0, 1, 1]);
+        for (ranks, cpus) in [(3, 2), (7, 3), (64, 48), (9, 8), (1000, 7)] {
+            let all = all(ranks, cpus);
+            let counts = (0..cpus).map(|cpu| all.iter().filter(|&&at| at == cpu).count());
+            let (least, most) = (counts.clone().min().unwrap(), counts.max().unwrap());
+            assert!(all.is_sorted() && least > 0 && most - least <= 1, "{ranks} on {cpus}: {all:?}");
+        }
+    }
+
+    #[test]
+    fn a_rank_keeps_to_one_cpu_only_where_ranks_must_share() {
+        std::thread::spawn(|| {
+            let before = sched_getaffinity(None).unwrap();
+            pin(0, 1);
+            assert_eq!(sched_getaffinity(None).unwrap(), before);
+            pin(4095, 4096);
+            let after = sched_getaffinity(None).unwrap();
+            if quota() >= before.count() as usize && before.count() < 4096 {
+                let last = (0..CpuSet::MAX_CPU).rev().find(|&cpu| before.is_set(cpu)).unwrap();
+                assert!(after.count() == 1 && after.is_set(last));
+            } else {
+                assert_eq!(after, before);
+            }
+        })
+        .join()
+        .unwrap();
     }
 
     #[test]

@@ -70,21 +70,23 @@ fn costs(args: &args::Explain, output: &mut Output) -> Result<(), Failure> {
     let mut subjects = Subjects::load(args, &machine_for, output)?;
     let mut told: Vec<Report> = Vec::new();
     for (i, &bytes) in args.bytes.iter().enumerate() {
-        let mut reports = Vec::new();
+        let mut plans = Vec::new();
         for subject in subjects.at(bytes, output)? {
             let machine = machine_for(subject.plan.plan().header.ranks)?;
             let busy = output.busy("following the plan");
             let report = report::report(&subject, &machine, bytes, args);
             drop(busy);
-            let mut report = report?;
-            if args.measure {
-                let busy = output.busy("measuring");
-                let measured = measure::measure(&subject, &report, args);
-                drop(busy);
-                report.measured_us = Some(measured?);
-            }
-            reports.push(report);
+            plans.push((subject, report?));
         }
+        if args.measure {
+            let busy = output.busy("measuring");
+            let measured = measure::measure(&plans, args);
+            drop(busy);
+            for ((_, report), measured) in plans.iter_mut().zip(measured?) {
+                report.measured = Some(measured);
+            }
+        }
+        let mut reports: Vec<Report> = plans.into_iter().map(|(_, report)| report).collect();
         reports.sort_by(|a, b| a.time_us.total_cmp(&b.time_us));
         if !args.json {
             if i > 0 {

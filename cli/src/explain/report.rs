@@ -10,6 +10,7 @@ use compiler::cost::{Call, Program};
 use plan::plan::{ChannelKind, ProofStatus};
 use serde::Serialize;
 
+use super::measure::Measured;
 use super::subject::Subject;
 use crate::args;
 use crate::failure::Failure;
@@ -37,8 +38,9 @@ pub(super) struct Report {
     pub(super) latency_ratio: Option<f64>,
     /// Whether the time is what following every event gives.
     pub(super) exact: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) measured_us: Option<f64>,
+    /// What calls take on this machine, and how far two must differ to be told apart (the sum of theirs).
+    #[serde(flatten)]
+    pub(super) measured: Option<Measured>,
     pub(super) counts: Counted,
     pub(super) plan: Facts,
     pub(super) chosen: Chosen,
@@ -205,7 +207,7 @@ pub(super) fn report(
         bandwidth_ratio: ratio(estimate.least.bandwidth),
         latency_ratio: ratio(estimate.least.latency),
         exact: estimate.exact,
-        measured_us: None,
+        measured: None,
         counts: counted(&counts, &least, block),
         plan: facts(subject),
         chosen: Chosen {

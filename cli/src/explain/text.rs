@@ -2,7 +2,9 @@
 //!
 //! In: reports. Out: lines; the same reports, the same lines. Times have four digits, ratios three.
 
-use super::measure::agreement;
+use std::collections::BTreeSet;
+
+use super::measure::{Measured, agreement, tied};
 use super::report::{Leg, Report};
 use crate::failure::Failure;
 use crate::output::{Output, Paint};
@@ -20,14 +22,17 @@ pub(super) fn size(reports: &[Report], output: &mut Output) -> Result<(), Failur
         output.line("")?;
         alone(report, reports.len() == 1, output)?;
     }
-    let pairs: Vec<(f64, f64)> =
-        reports.iter().filter_map(|report| Some((report.time_us, report.measured_us?))).collect();
-    if let Some(best) = pairs.iter().map(|pair| pair.1).reduce(f64::min) {
+    let measured: Vec<Measured> = reports.iter().filter_map(|report| report.measured).collect();
+    if let Some(first) = measured.first() {
+        let pairs: Vec<(f64, f64)> =
+            reports.iter().map(|report| report.time_us).zip(tied(&measured)).collect();
+        let best = measured.iter().map(|measured| measured.us).fold(f64::INFINITY, f64::min);
+        let groups = pairs.iter().map(|pair| pair.1.to_bits()).collect::<BTreeSet<_>>().len();
         output.line("")?;
         let spearman = agreement(&pairs).map_or("-".to_string(), |value| format!("{value:.3}"));
         output.line(&format!(
-            "order predicted and order measured: Spearman {spearman}; what is predicted best takes {:.2}x the best measured",
-            pairs[0].1 / best
+            "order predicted and order measured ({groups} times that can be told apart): Spearman {spearman}; what is predicted best takes {:.2}x the best measured",
+            first.us / best
         ))?;
     }
     Ok(())
@@ -70,8 +75,8 @@ fn heading(report: &Report, output: &mut Output) -> Result<(), Failure> {
 
 fn table(reports: &[Report], output: &mut Output) -> Result<(), Failure> {
     let names = reports.iter().map(|report| report.algorithm.chars().count()).max().unwrap_or(0).max(9);
-    let measured = reports.iter().any(|report| report.measured_us.is_some());
-    let with = |text: &str| if measured { format!(" {text:>10}") } else { String::new() };
+    let measured = reports.iter().any(|report| report.measured.is_some());
+    let with = |text: &str| if measured { format!(" {text:>17}") } else { String::new() };
     let titles = [
         format!(
             "  {:<names$} {:>10}{} {:>7} {:>7} {:>9} {:>8} {:>6} {:>5} {:>10}  {}",
@@ -110,7 +115,7 @@ fn table(reports: &[Report], output: &mut Output) -> Result<(), Failure> {
             "  {:<names$} {:>10}{} {:>7.2} {:>7.2} {:>9} {:>8} {:>6} {:>5} {:>10}  {}",
             report.algorithm,
             predicted(report),
-            with(&report.measured_us.map_or(String::new(), time)),
+            with(&report.measured.map_or(String::new(), found)),
             report.algbw_gbps,
             report.busbw_gbps,
             ratio(report.bandwidth_ratio),
@@ -320,6 +325,11 @@ fn ratio(ratio: Option<f64>) -> String {
 fn predicted(report: &Report) -> String {
     let mark = if report.exact { "" } else { "~" };
     format!("{mark}{}", time(report.time_us))
+}
+
+/// A time with its uncertainty.
+fn found(measured: Measured) -> String {
+    format!("{} ± {:.1} %", time(measured.us), 100.0 * measured.spread / measured.us.max(f64::MIN_POSITIVE))
 }
 
 /// Four digits and a unit.

@@ -39,6 +39,9 @@ pub struct Job {
     pub seed: u64,
     /// For how long nothing may move in a call before the run is given up.
     pub deadline: Duration,
+    /// Keeps each rank on one CPU where there are more ranks than CPUs; neighbours in rank share one. Which ranks share a
+    /// CPU decides what a call takes, and what the system makes of ranks that wait for each other changes from run to run.
+    pub pin: bool,
     /// For how long the others wait for a rank that has not entered a call; as long as `deadline` if not given.
     pub late: Option<Duration>,
 }
@@ -52,6 +55,8 @@ pub struct Report {
     pub needs: Needs,
     /// For each timed call, the time that the slowest rank took.
     pub times: Vec<Duration>,
+    /// For each timed call, the time from the beginning of the first rank to the end of the last.
+    pub spans: Vec<Duration>,
     /// How many elements were compared.
     pub checked: u64,
     /// How many of them were wrong.
@@ -82,6 +87,8 @@ pub struct Wrong {
 pub struct RankReport {
     /// For each timed call, nanoseconds.
     pub times: Vec<u64>,
+    /// For each timed call, when it began, in nanoseconds of the clock that all processes of the machine share.
+    pub began: Vec<u64>,
     /// How many elements were compared.
     pub checked: u64,
     /// How many of them were wrong.
@@ -102,6 +109,7 @@ impl Job {
             refill: false,
             check: true,
             seed: 1,
+            pin: true,
             deadline: Duration::from_secs(30),
             late: None,
         }
@@ -114,13 +122,41 @@ impl Report {
         let calls = ranks.iter().map(|r| r.times.len()).max().unwrap_or(0);
         let slowest =
             |call: usize| ranks.iter().filter_map(|r| r.times.get(call)).copied().max().unwrap_or(0);
+        let span = |call: usize| {
+            let of = |r: &RankReport| Some((*r.began.get(call)?, *r.times.get(call)?));
+            let first = ranks.iter().filter_map(of).map(|(began, _)| began).min().unwrap_or(0);
+            let ends = ranks.iter().filter_map(of).map(|(began, took)| began.saturating_add(took));
+            ends.max().unwrap_or(0).saturating_sub(first)
+        };
         Report {
             geometry,
             needs,
             times: (0..calls).map(|call| Duration::from_nanos(slowest(call))).collect(),
+            spans: (0..calls).map(|call| Duration::from_nanos(span(call))).collect(),
             checked: ranks.iter().map(|r| r.checked).sum(),
             wrong: ranks.iter().map(|r| r.wrong).sum(),
             first_wrong: ranks.into_iter().find_map(|r| r.first_wrong),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_lasts_from_the_first_beginning_to_the_last_end() {
+        let rank = |began: [u64; 2], times: [u64; 2]| RankReport {
+            began: began.to_vec(),
+            times: times.to_vec(),
+            ..RankReport::default()
+        };
+        let needs = Needs { shared: 0, buffers: 0, scratch: 0 };
+        let geometry = Geometry { slots: 1, slot_bytes: 64 };
+        // The rank that begins first ends first; the slowest is neither.
+        let ranks = vec![rank([100, 900], [30, 10]), rank([110, 905], [50, 40]), rank([140, 900], [25, 50])];
+        let report = Report::of(geometry, needs, ranks);
+        assert_eq!(report.times, [50, 50].map(Duration::from_nanos));
+        assert_eq!(report.spans, [65, 50].map(Duration::from_nanos));
     }
 }

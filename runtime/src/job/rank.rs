@@ -3,12 +3,11 @@
 //! In: plan, job, segment, rank. Out: its report. Before a checked call the outputs are filled with a pattern that no
 //! result has, so that a call that writes nothing is not taken for one that is right.
 
-use std::time::Instant;
-
 use plan::ids::{BufferId, RankId};
 use plan::plan::Role;
 use plan::reference::{self, Reference};
 use plan::verify::VerifiedPlan;
+use rustix::time::{ClockId, clock_gettime};
 
 use super::{Geometry, Job, RankReport, Wrong};
 use crate::cpus;
@@ -32,11 +31,21 @@ pub fn run_rank(
     segment: &Segment,
     rank: RankId,
 ) -> Result<RankReport, Error> {
+    if job.pin {
+        cpus::pin(rank.0, plan.header.ranks);
+    }
     let outcome = Run::new(plan, job, geometry, segment, rank).and_then(|mut run| run.all());
     // An error before the first call is nobody's to find but this rank's: the others must hear of it.
     outcome.inspect_err(|error| {
         segment.board().abort(error);
     })
+}
+
+/// Nanoseconds of the clock that all processes of the machine share.
+fn now() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    // Both count from when the machine started, and are not negative.
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 struct Run<'a> {
@@ -75,15 +84,18 @@ impl<'a> Run<'a> {
         }
         for call in 0..u64::from(warmup) + u64::from(iterations) {
             if refill {
+                // Whoever shares a CPU with this rank may need it to end its part of the call before.
+                self.caller.barrier()?;
                 self.fill(seed.wrapping_add(call + 1));
             }
             self.caller.barrier()?;
             let mut buffers = self.memory.buffers();
-            let began = Instant::now();
+            let began = now();
             self.caller.call(self.job.shape, &mut buffers)?;
-            let took = began.elapsed();
+            let took = now().saturating_sub(began);
             if call >= u64::from(warmup) {
-                self.report.times.push(took.as_nanos() as u64);
+                self.report.began.push(began);
+                self.report.times.push(took);
             }
         }
         if check && warmup + iterations > 0 {
