@@ -5,6 +5,7 @@
 
 use grammar::span::FileId;
 use grammar::{ParseLimits, ast};
+use plan::join::join;
 use plan::verify::VerifiedPlan;
 
 use crate::check::checked::Program;
@@ -26,7 +27,8 @@ use crate::validate;
 pub enum Stage {
     /// Concrete moves.
     Elaborate,
-    /// Versions and values, then the promise, for each form.
+    /// Versions and values, then the promise, for each form. (The promise of a large program is proved beside `Lower`, in its
+    /// time.)
     Prove,
     /// Steps.
     Lower,
@@ -181,17 +183,20 @@ pub fn prove(
     limits: &Limits,
     at_stage: &mut dyn FnMut(Stage),
 ) -> Result<Proved, Failure> {
-    prove_scheduled(loaded, request, None, limits, at_stage)
+    let (trace, graph) = follow(loaded, request, None, limits, at_stage)?;
+    let kept = keeps_promise(&trace, &graph, limits);
+    proved(trace, graph, kept, loaded, request, limits)
 }
 
-/// The same with the channels that `when` number `when` of the algorithm's schedule gives to labels.
-fn prove_scheduled(
+/// The moves, with the channels that `when` number `when` of the algorithm's schedule gives to labels, and what they make of
+/// every cell, out of place. Callees are proved alone.
+fn follow(
     loaded: &Loaded,
     request: &Request,
     when: Option<usize>,
     limits: &Limits,
     at_stage: &mut dyn FnMut(Stage),
-) -> Result<Proved, Failure> {
+) -> Result<(Trace, ChunkGraph), Failure> {
     at_stage(Stage::Elaborate);
     let elaborated = elaborate::elaborate_scheduled(&loaded.program, request, when, limits)
         .map_err(|error| elaboration_failure(&error, loaded))?;
@@ -207,19 +212,46 @@ fn prove_scheduled(
         })?;
     }
     let trace = elaborated.trace;
-    let in_words = |faults: Vec<graph::Fault>| {
-        Failure::Wrong(graph_diagnostics(&faults, &trace, loaded, request, limits))
-    };
+    let graph = graph::build_within(&trace, Form::Disjoint, limits)
+        .map_err(|faults| Failure::Wrong(graph_diagnostics(&faults, &trace, loaded, request, limits)))?;
+    Ok((trace, graph))
+}
+
+/// What there is to know of a trace that keeps its promise in every form it claims.
+struct Kept {
+    proof: Proof,
+    forms: Vec<Form>,
+    /// They speak of the program, not of a form: those of the first.
+    warnings: Vec<graph::Warning>,
+}
+
+/// The promise, out of place and, beside that, in place.
+fn keeps_promise(trace: &Trace, graph: &ChunkGraph, limits: &Limits) -> Result<Kept, Vec<graph::Fault>> {
+    let in_place = || (!trace.inplace.is_empty()).then(|| prove_form(trace, Form::Same, limits)).transpose();
+    let worth_it = !trace.inplace.is_empty() && graph.is_large();
+    let (apart, same) = join(worth_it, || graph::promise_within(trace, graph, limits), in_place);
+    let mut proof = apart?;
     let mut forms = vec![Form::Disjoint];
-    let (graph, mut proof) = prove_form(&trace, Form::Disjoint, limits).map_err(in_words)?;
-    // Warnings speak of the program, not of a form: those of the first.
     let warnings = std::mem::take(&mut proof.warnings);
-    if !trace.inplace.is_empty() {
-        let (same, same_proof) = prove_form(&trace, Form::Same, limits).map_err(in_words)?;
-        graph::forms_agree(&trace, &graph, &same).map_err(in_words)?;
+    if let Some((same, same_proof)) = same? {
+        graph::forms_agree(trace, graph, &same)?;
         forms.push(Form::Same);
         proof = same_proof;
     }
+    Ok(Kept { proof, forms, warnings })
+}
+
+/// The verdict in words.
+fn proved(
+    trace: Trace,
+    graph: ChunkGraph,
+    kept: Result<Kept, Vec<graph::Fault>>,
+    loaded: &Loaded,
+    request: &Request,
+    limits: &Limits,
+) -> Result<Proved, Failure> {
+    let Kept { proof, forms, warnings } =
+        kept.map_err(|faults| Failure::Wrong(graph_diagnostics(&faults, &trace, loaded, request, limits)))?;
     let warnings = diagnostics::graph::warnings(&warnings, &trace, &mut |mv| {
         elaborate::bindings(&loaded.program, request, limits, mv)
     });
@@ -274,7 +306,8 @@ pub fn prove_by_one(
     Ok(ProvedByOne { quotient, proof })
 }
 
-/// The whole pipeline for one shape.
+/// The whole pipeline for one shape. The promise of a large program is proved while it is lowered (all that lowering relies on
+/// is that the graph could be built); there is no plan without it.
 pub fn compile(
     loaded: &Loaded,
     request: &Request,
@@ -283,18 +316,28 @@ pub fn compile(
     at_stage: &mut dyn FnMut(Stage),
 ) -> Result<Compiled, Failure> {
     let choice = choose(loaded, request, options.bytes);
-    let proved = prove_scheduled(loaded, request, choice.when, limits, at_stage)?;
-
-    at_stage(Stage::Lower);
+    let (trace, graph) = follow(loaded, request, choice.when, limits, at_stage)?;
+    let prove = || keeps_promise(&trace, &graph, limits);
+    let lower = || schedule::schedule(&trace, &graph, options, &loaded.sources);
     // Lowering takes some hundred bytes for each cell that a move brings, whether or not neighbours are one step again:
     // no more of them than there may be moves.
-    let count = proved.trace.moves.iter().map(|mv| u64::from(mv.width) * u64::from(mv.source_count)).sum();
-    if count > limits.moves {
+    let count: u64 = trace.moves.iter().map(|mv| u64::from(mv.width) * u64::from(mv.source_count)).sum();
+    let fits = count <= limits.moves;
+    let (plan, kept) = if fits && graph.is_large() {
+        at_stage(Stage::Lower);
+        let (plan, kept) = join(true, lower, prove);
+        (Some(plan), kept)
+    } else {
+        let kept = prove();
+        at_stage(Stage::Lower);
+        ((fits && kept.is_ok()).then(lower), kept)
+    };
+    let proved = proved(trace, graph, kept, loaded, request, limits)?;
+    let Some(mut plan) = plan else {
         let kind = graph::FaultKind::TooLarge { count, limit: limits.moves, what: graph::Counted::Lowered };
         let fault = graph::Fault { form: Form::Disjoint, kind, others: 0 };
         return Err(Failure::Wrong(graph_diagnostics(&[fault], &proved.trace, loaded, request, limits)));
-    }
-    let mut plan = schedule::schedule(&proved.trace, &proved.graph, options, &loaded.sources);
+    };
     plan.header.copies = choice.copies.unwrap_or(plan.header.copies);
     if choice.scheduled {
         plan.header.schedule = choice.plan;

@@ -3,7 +3,8 @@
 
 use rcc_compiler::elaborate::{Request, open_ranks};
 use rcc_compiler::limits::Limits;
-use rcc_compiler::pipeline::{Failure, compile, load};
+use rcc_compiler::options::Options;
+use rcc_compiler::pipeline::{Failure, Stage, compile, load, prove};
 use rcc_compiler::trace::Params;
 
 fn shapes(levels: usize) -> Vec<Vec<u32>> {
@@ -28,8 +29,7 @@ fn the_standard_library_compiles() {
                 params.insert(open, i64::from((ranks - 1).saturating_sub(i as u32)));
             }
             let request = Request { algorithm, shape: shape.clone(), params };
-            match compile(&loaded, &request, &rcc_compiler::options::Options::default(), &limits, &mut |_| {})
-            {
+            match compile(&loaded, &request, &Options::default(), &limits, &mut |_| {}) {
                 Ok(_) | Err(Failure::Excluded { .. }) => {}
                 Err(Failure::Wrong(diagnostics)) => {
                     failures.push(format!("{} at {shape:?}: {:#?}", checked.name, diagnostics[0]));
@@ -43,4 +43,38 @@ fn the_standard_library_compiles() {
         failures.len(),
         failures[..failures.len().min(5)].join("\n")
     );
+}
+
+/// Large enough to be lowered while it is proved: one hop too few; a block overwritten before it is read, in place.
+const BROKEN: &str = "
+algorithm short on ranks[n] implements allreduce {
+    chunks n
+    for hop in 1..n-1, c in 0..n { data[c] @ (c + hop + 1) % n += data[c] @ (c + hop) % n }
+    for hop in 0..n-1, c in 0..n { data[c] @ (c + hop + 1) % n = data[c] @ (c + hop) % n }
+}
+algorithm hasty on ranks[n] implements allgather {
+    for r in 0..n { output[r] @ r = input @ (r + 1) % n }
+    for r in 0..n { output[r] @ r = input @ r }
+    for hop in 0..n-1, b in 0..n { output[b] @ (b + hop + 1) % n = output[b] @ (b + hop) % n }
+}
+";
+
+#[test]
+fn what_is_lowered_before_it_is_proved_is_refused_all_the_same() {
+    let limits = Limits::default();
+    let loaded = load(&[("broken.coll".to_string(), BROKEN.into())], &limits);
+    assert!(loaded.diagnostics.is_empty(), "{:#?}", loaded.diagnostics);
+    for (name, code) in [("short", "coll::promise"), ("hasty", "coll::promise")] {
+        let algorithm = loaded.program.find(name).expect("it is declared");
+        let request = Request { algorithm, shape: vec![160], params: Params::default() };
+        let Err(Failure::Wrong(proved)) = prove(&loaded, &request, &limits, &mut |_| {}) else {
+            panic!("`{name}` is proved");
+        };
+        let mut stages = Vec::new();
+        let compiled = compile(&loaded, &request, &Options::default(), &limits, &mut |s| stages.push(s));
+        let Err(Failure::Wrong(compiled)) = compiled else { panic!("`{name}` is compiled") };
+        assert_eq!(stages, [Stage::Elaborate, Stage::Prove, Stage::Lower], "`{name}` has a plan");
+        assert_eq!(proved[0].code, code, "{:#?}", proved[0]);
+        assert_eq!(format!("{proved:?}"), format!("{compiled:?}"));
+    }
 }

@@ -12,6 +12,7 @@ pub mod dtype;
 pub mod file;
 pub mod ids;
 pub mod interpret;
+pub mod join;
 pub mod layout;
 pub mod plan;
 pub mod reference;

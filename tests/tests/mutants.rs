@@ -7,9 +7,12 @@
 
 use std::collections::BTreeMap;
 
-use compiler::elaborate::Request;
+use compiler::elaborate::{self, Request};
+use compiler::graph::{self, Form};
 use compiler::limits::Limits;
-use compiler::pipeline::{Failure, load, prove};
+use compiler::options::Options;
+use compiler::pipeline::{Failure, Loaded, load, prove};
+use compiler::schedule;
 use grammar::ast::{self, Item, ParamType};
 use grammar::span::FileId;
 use grammar::{ParseLimits, parse};
@@ -32,6 +35,8 @@ const PROMISE: [&str; 2] = ["coll::promise", "coll::not_synchronised"];
 struct Tally {
     kept: usize,
     refused: usize,
+    /// Of those, lowered and refused by the plan's own proof too.
+    lowered: usize,
     earlier: BTreeMap<&'static str, usize>,
     excluded: usize,
     too_fine: usize,
@@ -71,14 +76,15 @@ fn a_mutant_is_refused_exactly_if_it_computes_something_else() {
     }
     let earlier: usize = tally.earlier.values().sum();
     println!(
-        "{wanted} mutants: {} still right and accepted, {} refused by the promise, {earlier} by an earlier rule, {} \
-         excluded by `require`, {} cut too finely to follow",
-        tally.kept, tally.refused, tally.excluded, tally.too_fine
+        "{wanted} mutants: {} still right and accepted, {} refused by the promise ({} of them lowered all the \
+         same, and refused again), {earlier} by an earlier rule, {} excluded by `require`, {} cut too finely to follow",
+        tally.kept, tally.refused, tally.lowered, tally.excluded, tally.too_fine
     );
     for (code, count) in &tally.earlier {
         println!("  {count:>5}  {code}");
     }
     assert!(tally.refused * 10 > wanted, "too few mutants reach the promise for the test to mean much");
+    assert!(tally.lowered * 20 > wanted, "too few mutants are lowered for the test to mean much");
     assert!(tally.kept > 0, "no mutant is equivalent: unlikely");
 }
 
@@ -152,7 +158,11 @@ fn judge(
             Some(first) => *tally.earlier.entry(first.code).or_default() += 1,
             None => match is_right() {
                 None => tally.too_fine += 1,
-                Some(Ok(false)) => tally.refused += 1,
+                Some(Ok(false)) => {
+                    tally.refused += 1;
+                    tally.lowered +=
+                        usize::from(is_refused_when_lowered(&loaded, &request, &limits, &context));
+                }
                 Some(other) => panic!(
                     "refused ({}), but the executor says {other:?}: {}",
                     diagnostics[0].title,
@@ -161,4 +171,26 @@ fn judge(
             },
         },
     }
+}
+
+/// Whether the mutant breaks its promise out of place by itself (and not a callee, or only in place). Such a trace is
+/// lowered while it is being proved: lowering must get through it, and the plan must be refused as well.
+fn is_refused_when_lowered(
+    loaded: &Loaded,
+    request: &Request,
+    limits: &Limits,
+    context: &dyn Fn() -> String,
+) -> bool {
+    let Ok(elaborated) = elaborate::elaborate(&loaded.program, request, limits) else { return false };
+    let trace = &elaborated.trace;
+    let Ok(graph) = graph::build(trace, Form::Disjoint) else { return false };
+    if graph::promise(trace, &graph).is_ok() {
+        return false;
+    }
+    for options in [Options::default(), Options { fuse: false, slots: 2, blocks: 4, ..Options::default() }] {
+        let plan = schedule::schedule(trace, &graph, &options, &loaded.sources);
+        let verdict = plan::verify::verify_fresh(plan, &limits.of_plan());
+        assert!(verdict.is_err(), "the program is refused, its plan is not: {}", context());
+    }
+    true
 }

@@ -18,6 +18,10 @@ use clap::Parser;
 use crate::measure::Measured;
 use crate::programs::{FAMILIES, Family, PROGRAMS, Program};
 
+/// The same as that of the `rcc` command.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Measures how long compilations take.
 #[derive(Debug, Parser)]
 #[command(version, about)]

@@ -22,8 +22,8 @@ pub(crate) struct Measured {
     pub(crate) stages: Vec<Stage>,
     /// All stages together.
     pub(crate) total_ms: f64,
-    /// CPU time of the process over all stages; none where the system does not tell.
-    pub(crate) cpu_ms: Option<f64>,
+    /// CPU time of all threads over all stages.
+    pub(crate) cpu_ms: f64,
     /// The most memory that the process held.
     pub(crate) peak_mib: f64,
 }
@@ -35,8 +35,8 @@ pub(crate) struct Stage {
     pub(crate) name: String,
     /// How long it took.
     pub(crate) ms: f64,
-    /// How long it had the CPU.
-    pub(crate) cpu_ms: Option<f64>,
+    /// CPU time of all threads, also of those that another stage has left running.
+    pub(crate) cpu_ms: f64,
     /// The most memory that the process had held by its end.
     pub(crate) peak_mib: f64,
 }
@@ -44,7 +44,7 @@ pub(crate) struct Stage {
 /// A moment between two stages.
 struct Mark {
     time: Instant,
-    cpu_ms: Option<f64>,
+    cpu_ms: f64,
     peak_mib: f64,
 }
 
@@ -68,11 +68,10 @@ pub(crate) fn compile(algorithm: &str, shape: &[u32]) -> Result<Measured, String
     });
     marks.push(Mark::now());
     let compiled = compiled.map_err(|failure| format!("{failure:?}"))?;
-    let between = |start: Option<f64>, end: Option<f64>| start.zip(end).map(|(start, end)| end - start);
     let stage = |(name, ends): (&str, &[Mark])| Stage {
         name: name.to_string(),
         ms: (ends[1].time - ends[0].time).as_secs_f64() * 1e3,
-        cpu_ms: between(ends[0].cpu_ms, ends[1].cpu_ms),
+        cpu_ms: ends[1].cpu_ms - ends[0].cpu_ms,
         peak_mib: ends[1].peak_mib,
     };
     let stages: Vec<Stage> = names.into_iter().zip(marks.windows(2)).map(stage).collect();
@@ -86,11 +85,10 @@ pub(crate) fn compile(algorithm: &str, shape: &[u32]) -> Result<Measured, String
     })
 }
 
-/// CPU time of this process so far; the compiler has one thread.
-fn cpu_ms() -> Option<f64> {
-    let text = std::fs::read_to_string("/proc/self/schedstat").ok()?;
-    let nanoseconds: f64 = text.split_whitespace().next()?.parse().ok()?;
-    Some(nanoseconds / 1e6)
+/// CPU time of all threads of this process so far.
+fn cpu_ms() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    time.tv_sec as f64 * 1e3 + time.tv_nsec as f64 / 1e6
 }
 
 /// The most that this process held; 0 where the system does not tell.

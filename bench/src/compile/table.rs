@@ -108,7 +108,7 @@ impl Report {
             text += &format!(
                 " {:>9.1} {:>9} {:>9.1} {:>9} {:>6}  {}\n",
                 m.total_ms,
-                or_dash(m.cpu_ms, 1),
+                format!("{:.1}", m.cpu_ms),
                 m.peak_mib,
                 or_dash(row.target_ms, 0),
                 or_dash(row.ratio, 2),

@@ -95,6 +95,11 @@ impl ChunkGraph {
         entries.binary_search_by_key(&place, |v| v.place).ok().map(|i| VersionId(i as u32))
     }
 
+    /// Whether looking at all of it takes so long that a second thread is worth it.
+    pub(crate) fn is_large(&self) -> bool {
+        self.reads.len() > 1 << 14
+    }
+
     /// Whether cell `i` of a move is copied onto itself, which does nothing.
     pub fn idle(&self, trace: &Trace, mv: MoveId, i: u32) -> bool {
         let m = &trace.moves[mv.0 as usize];

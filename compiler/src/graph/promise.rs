@@ -7,6 +7,7 @@
 
 use plan::collective::BlockRef;
 use plan::ids::{BufferId, RankId};
+use plan::join::join;
 use plan::values::{Mismatch, Node, ValueId, Walk};
 
 use super::fault::{Broken, Counted, Fault, FaultKind, Holds};
@@ -38,14 +39,21 @@ pub fn promise_within(trace: &Trace, graph: &ChunkGraph, limits: &Limits) -> Res
         let kind = FaultKind::TooLarge { count, limit, what: Counted::Visits };
         vec![Fault { form: graph.form, kind, others: 0 }]
     };
-    let (broken, same_bits) = clauses(trace, graph, &mut visits).map_err(given_up)?;
-    let unsynchronised = unsynchronised(trace, graph, &mut visits).map_err(given_up)?;
-    let faults: Vec<Fault> = broken.into_iter().chain(unsynchronised).collect();
-    if !faults.is_empty() {
-        return Err(faults);
+    let mut keeps = || {
+        let (broken, same_bits) = clauses(trace, graph, &mut visits).map_err(given_up)?;
+        let unsynchronised = unsynchronised(trace, graph, &mut visits).map_err(given_up)?;
+        let faults: Vec<Fault> = broken.into_iter().chain(unsynchronised).collect();
+        if faults.is_empty() { Ok(same_bits) } else { Err(faults) }
+    };
+    if graph.form == Form::Same {
+        return keeps().map(|same_bits| Proof { same_bits, warnings: Vec::new() });
     }
-    let warnings = if graph.form == Form::Disjoint { waste(trace, graph) } else { Vec::new() };
-    Ok(Proof { same_bits, warnings })
+    // What is wasted does not depend on whether the promise is kept, but only then it is of interest.
+    let (same_bits, warnings) = match graph.is_large() {
+        true => join(true, keeps, || waste(trace, graph)),
+        false => (Ok(keeps()?), waste(trace, graph)),
+    };
+    Ok(Proof { same_bits: same_bits?, warnings })
 }
 
 /// The values looked at so far.

@@ -232,7 +232,7 @@ fn wild() -> BoxedStrategy<String> {
                     if a.contains("sum") || b.contains("sum") {
                         format!("({a} - {b})")
                     } else {
-                        format!("sum(z in 0..{a} % 9) ({b} + z)")
+                        format!("(sum(z in 0..{a} % 9) ({b} + z))")
                     }
                 }),
                 1 => (inner.clone(), inner.clone(), inner)
