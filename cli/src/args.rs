@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use compiler::limits::Limits;
-use compiler::options::{Direct, Multicast, Options};
+use compiler::options::{Direct, Multicast, Options, Tree};
 use grammar::ParseLimits;
 use plan::dtype::{Dtype, Op};
 
@@ -102,18 +102,10 @@ pub(crate) struct Scheduling {
     /// alone
     #[arg(long, value_name = "WHERE", value_enum)]
     direct: Option<DirectAccess>,
-    /// How a value that one rank sends to several reaches them [default: flat]
-    #[arg(long, value_name = "HOW", value_enum)]
-    multicast: Option<Spread>,
-}
-
-/// How a value that one rank sends to several reaches them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Spread {
-    /// In a message to each
-    Flat,
-    /// In one message that all of them read, written once
-    Channel,
+    /// How a value that one rank sends to several reaches them: in a message to each (flat), in one that all of them read (channel),
+    /// or by way of each other (binomial, chain, or tree:K, in which each gives it to K) [default: flat]
+    #[arg(long, value_name = "HOW", value_parser = multicast)]
+    multicast: Option<Multicast>,
 }
 
 /// Where ranks may reach into each other's memory.
@@ -141,10 +133,7 @@ impl Scheduling {
                 Some(DirectAccess::Both) => Direct::WhereBothFormsAllow,
                 Some(DirectAccess::OutOfPlace) => Direct::OutOfPlace,
             },
-            multicast: match self.multicast {
-                None | Some(Spread::Flat) => Multicast::Flat,
-                Some(Spread::Channel) => Multicast::Channel,
-            },
+            multicast: self.multicast.unwrap_or(usual.multicast),
             ..usual
         }
     }
@@ -461,6 +450,21 @@ fn param(given: &str) -> Result<(String, String), String> {
         }
         _ => Err(format!("`{given}` is not NAME=VALUE, as in root=3")),
     }
+}
+
+fn multicast(given: &str) -> Result<Multicast, String> {
+    match given {
+        "flat" => return Ok(Multicast::Flat),
+        "channel" => return Ok(Multicast::Channel),
+        "binomial" => return Ok(Multicast::Tree(Tree::Binomial)),
+        "chain" => return Ok(Multicast::Tree(Tree::Chain)),
+        _ => {}
+    }
+    let width = given.strip_prefix("tree:").and_then(|width| width.parse().ok()).filter(|&width| width > 0);
+    let of_width = |width| Multicast::Tree(Tree::Wide(width));
+    width.map(of_width).ok_or_else(|| {
+        format!("`{given}` is none of flat, channel, binomial, chain, tree:K with K from 1 to 65535")
+    })
 }
 
 fn limit(given: &str) -> Result<(LimitName, u64), String> {

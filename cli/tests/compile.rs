@@ -230,3 +230,34 @@ fn what_lays_out_steps_changes_steps() {
     assert_eq!(blocks(&["--blocks", "1"]), 4);
     assert!(blocks(&[]) > 4);
 }
+
+/// One message that all read, or copies by way of each other; and only what there is.
+#[test]
+fn multicast_goes_as_it_is_told() {
+    let folder = folder();
+    let text = "algorithm flat(root: rank) on ranks[n] implements broadcast(root) {\n    data @ * = data @ root\n}\n";
+    let flat = file(&folder, "flat.coll", text);
+    let of = |how: &str| {
+        rcc(&["compile", &flat, "--ranks", "5", "--param", "root=0", "--emit", "plan", "--multicast", how])
+            .ends(0)
+    };
+    of("flat").shows("4 of slots").shows("send ch3 → rank 4");
+    of("channel").shows("1 of slots; 1 with several readers").shows("→ ranks 1..5");
+    // Each takes it from the one before.
+    of("chain")
+        .shows("4 of slots")
+        .shows("recv ch0 ← rank 0 → data, send ch1 → rank 2")
+        .shows("recv ch3 ← rank 3 → data");
+    // 3 is 1 + 2: from 2.
+    of("binomial").shows("recv ch3 ← rank 2 → data");
+    of("tree:2").shows("← rank 1 → data");
+    for how in ["tree:0", "tree:65536", "tree", "ring"] {
+        rcc(&["compile", &flat, "--ranks", "5", "--multicast", how]).ends(2).says("none of flat, channel");
+    }
+    let plan = folder.path().join("flat.plan");
+    let plan = plan.to_str().unwrap();
+    rcc(&["compile", &flat, "--ranks", "5", "--param", "root=0", "--multicast", "channel", "-o", plan])
+        .ends(0);
+    rcc(&["run", plan, "--bytes", "64K", "--iterations", "2"]).ends(0);
+    rcc(&["run", plan, "--multicast", "channel"]).ends(2).says("--multicast is for source files");
+}

@@ -31,6 +31,20 @@ pub enum Multicast {
     Flat,
     /// In one message on a channel with several readers, written once, where no deadlock comes of it.
     Channel,
+    /// By way of each other: a tree, where each can keep the value until those below have taken it.
+    Tree(Tree),
+}
+
+/// Who takes a multicast from whom. Ranks are counted from the root, in a circle; on a world of several levels, first among one
+/// rank of each part of the outermost level, and then within the parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tree {
+    /// In each round everyone who has it gives it to one more: the least rounds.
+    Binomial,
+    /// From neighbour to neighbour: each sends it once.
+    Chain,
+    /// Each gives it to so many, at least one.
+    Wide(u16),
 }
 
 /// Where ranks may reach into each other's memory.

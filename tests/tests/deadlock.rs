@@ -13,7 +13,7 @@ use std::thread;
 
 use compiler::elaborate::Request;
 use compiler::limits::Limits;
-use compiler::options::{Multicast, Options};
+use compiler::options::{Multicast, Options, Tree};
 use compiler::pipeline::{Loaded, load};
 use plan::dtype::{Dtype, Op};
 use plan::ids::RankId;
@@ -27,6 +27,8 @@ use rcc_tests::{library, oracle};
 
 const SLOTS: [u32; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
 const BLOCKS: [u32; 3] = [1, 2, 8];
+const MULTICASTS: [Multicast; 4] =
+    [Multicast::Flat, Multicast::Channel, Multicast::Tree(Tree::Binomial), Multicast::Tree(Tree::Wide(2))];
 
 /// One compilation.
 #[derive(Clone)]
@@ -59,7 +61,7 @@ fn rows(loaded: &Loaded) -> Vec<Row> {
                     // Now and then narrow steps, or none that are fused.
                     let operands = [64, 64, 2, 3][seed as usize % 4];
                     let fuse = !(seed / 4).is_multiple_of(5);
-                    let multicast = [Multicast::Flat, Multicast::Channel][seed as usize / 20 % 2];
+                    let multicast = MULTICASTS[seed as usize / 20 % 4];
                     let options = Options { slots, blocks, operands, fuse, multicast, ..Options::default() };
                     rows.push(Row { request: request.clone(), options, seed });
                 }

@@ -11,7 +11,7 @@ mod events;
 mod holds;
 
 use compiler::limits::Limits;
-use compiler::options::{Multicast, Options};
+use compiler::options::{Multicast, Options, Tree};
 use compiler::pipeline::load;
 use events::{Shape, is_acyclic};
 use plan::plan::Plan;
@@ -19,6 +19,8 @@ use rcc_tests::library;
 use rcc_tests::naive::number;
 
 const MOST_EVENTS: u32 = 400;
+const MULTICASTS: [Multicast; 4] =
+    [Multicast::Flat, Multicast::Channel, Multicast::Tree(Tree::Binomial), Multicast::Tree(Tree::Wide(2))];
 
 /// Every algorithm at some small shapes, each time with other options; none twice.
 fn plans() -> Vec<(String, Plan)> {
@@ -36,7 +38,7 @@ fn plans() -> Vec<(String, Plan)> {
                         blocks: [8, 1, 2, 8][seed as usize / 4 % 4],
                         operands: [64, 64, 3][seed as usize / 16 % 3],
                         fuse: !(seed / 48).is_multiple_of(5),
-                        multicast: [Multicast::Flat, Multicast::Channel][seed as usize / 240 % 2],
+                        multicast: MULTICASTS[seed as usize / 240 % 4],
                         ..Options::default()
                     };
                     let named = format!("{}, {options:?}", library::named(&loaded, &request));

@@ -16,7 +16,7 @@ mod mutate;
 use std::collections::BTreeMap;
 
 use compiler::limits::Limits;
-use compiler::options::{Multicast, Options};
+use compiler::options::{Multicast, Options, Tree};
 use compiler::pipeline::load;
 use explore::{Verdict, explore};
 use mutate::Kind;
@@ -29,8 +29,8 @@ const MOST_EVENTS: u32 = 26;
 /// Of the plan itself; many mutants have more.
 const MOST_STATES: usize = 3_000;
 
-/// Fused and not, one block and many, with one slot and with two, a message to each and one to several.
-fn options() -> [Options; 7] {
+/// Fused and not, one block and many, with one slot and with two, a message to each, one to several, a chain.
+fn options() -> [Options; 8] {
     let of = |slots, blocks, operands, fuse| Options { slots, blocks, operands, fuse, ..Options::default() };
     let several = |options| Options { multicast: Multicast::Channel, ..options };
     [
@@ -41,6 +41,7 @@ fn options() -> [Options; 7] {
         of(1, 1, 64, false),
         several(Options::default()),
         several(of(1, 1, 64, true)),
+        Options { multicast: Multicast::Tree(Tree::Chain), ..of(1, 8, 64, true) },
     ]
 }
 

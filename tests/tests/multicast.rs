@@ -3,7 +3,7 @@
 //! on this machine.
 
 use compiler::limits::Limits;
-use compiler::options::{Direct, Multicast, Options};
+use compiler::options::{Direct, Multicast, Options, Tree};
 use compiler::pipeline::{Loaded, load};
 use plan::dtype::{Dtype, Op};
 use plan::interpret::Call;
@@ -19,6 +19,10 @@ use runtime::job::threads::run_threads;
 
 const PROGRAMS: &str = "
 algorithm flat(root: rank) on ranks[n] implements broadcast(root) {
+    data @ * = data @ root
+}
+
+algorithm on_two_levels(root: rank) on ranks[m, k] implements broadcast(root) {
     data @ * = data @ root
 }
 
@@ -52,6 +56,31 @@ algorithm by_way_of_0 on ranks[n] implements allreduce {
     data @ * = data @ 0
 }
 
+algorithm overwritten on ranks[n] implements allgather {
+    scratch tmp
+    for r in 0..n {
+        tmp @ * = input @ r
+        for q in 0..n {
+            output[r] @ q = tmp @ q
+        }
+    }
+}
+
+algorithm swapped on ranks[n] implements allgather {
+    scratch tmp[2]
+    tmp[0] @ * = input @ 0
+    tmp[1] @ * = input @ 1
+    step {
+        tmp[0] @ * = tmp[1] @ 1
+        tmp[1] @ * = tmp[0] @ 0
+    }
+    output[0] @ * = tmp[1] @ n - 1
+    output[1] @ * = tmp[0] @ n - 1
+    for r in 2..n {
+        output[r] @ * = input @ r
+    }
+}
+
 algorithm there_and_back on ranks[n] implements allgather {
     scratch tmp[n]
     for r in 0..n {
@@ -71,11 +100,17 @@ fn programs() -> Loaded {
 }
 
 fn compiled(loaded: &Loaded, name: &str, ranks: u32, options: &Options) -> Option<VerifiedPlan> {
-    let algorithm = loaded.program.find(name).expect("a known algorithm");
-    let request = library::request(loaded, algorithm, vec![ranks]);
-    let compiled = library::compiled(loaded, &request, options, &Limits::default());
-    compiled.unwrap_or_else(|what| panic!("{name}, {ranks} ranks, {options:?}: {what}")).map(|c| c.plan)
+    on_shape(loaded, name, &[ranks], options)
 }
+
+fn on_shape(loaded: &Loaded, name: &str, shape: &[u32], options: &Options) -> Option<VerifiedPlan> {
+    let algorithm = loaded.program.find(name).expect("a known algorithm");
+    let request = library::request(loaded, algorithm, shape.to_vec());
+    let compiled = library::compiled(loaded, &request, options, &Limits::default());
+    compiled.unwrap_or_else(|what| panic!("{name} at {shape:?}, {options:?}: {what}")).map(|c| c.plan)
+}
+
+const TREES: [Tree; 5] = [Tree::Binomial, Tree::Chain, Tree::Wide(1), Tree::Wide(2), Tree::Wide(3)];
 
 /// Cells that ranks write into slots, each counted as often as it is written.
 fn written(plan: &Plan) -> [u64; 2] {
@@ -126,11 +161,130 @@ fn what_all_read_is_written_once() {
     }
 }
 
+/// From rank to rank, once for each channel.
+fn links(plan: &Plan) -> Vec<(u32, u32)> {
+    let rank = |block: plan::ids::BlockId| plan.blocks[block.index()].rank.0;
+    let of = |channel: &plan::plan::Channel| {
+        plan.readers(channel).iter().map(|&reader| (rank(channel.writer), rank(reader))).collect::<Vec<_>>()
+    };
+    plan.channels.iter().flat_map(of).collect()
+}
+
+/// How many hops each rank is away from the root; all are reached, each from one other.
+fn depths(named: &str, links: &[(u32, u32)], root: u32, ranks: u32) -> Vec<u32> {
+    assert_eq!(links.len() as u32, ranks - 1, "{named}");
+    let depth = |mut rank: u32| {
+        let mut hops = 0;
+        while rank != root {
+            let above: Vec<u32> = links.iter().filter(|link| link.1 == rank).map(|link| link.0).collect();
+            assert!(above.len() == 1 && hops < ranks, "{named}: rank {rank} is reached from {above:?}");
+            rank = above[0];
+            hops += 1;
+        }
+        hops
+    };
+    (0..ranks).map(depth).collect()
+}
+
+/// A flat broadcast as each kind of tree: how deep, and how many take it from one.
+#[test]
+fn trees_have_their_form() {
+    let loaded = programs();
+    for ranks in 2..=17u32 {
+        for name in ["flat", "one_by_one"] {
+            for tree in TREES {
+                let options = Options { multicast: Multicast::Tree(tree), ..Options::default() };
+                let named = format!("{name}, {ranks} ranks, {tree:?}");
+                let plan = compiled(&loaded, name, ranks, &options).unwrap();
+                let links = links(&plan);
+                let depths = depths(&named, &links, ranks / 2, ranks);
+                let children = |rank: u32| links.iter().filter(|&&(from, _)| from == rank).count() as u32;
+                let (deepest, most) = (depths.into_iter().max(), (0..ranks).map(children).max());
+                // By definition: with c children each, levels hold 1, c, c², …; a binomial tree doubles.
+                let least_depth = |c: u32| {
+                    let (mut depth, mut level, mut all) = (0, 1, 1);
+                    while all < ranks {
+                        (depth, level) = (depth + 1, level * c);
+                        all += level;
+                    }
+                    depth
+                };
+                let doublings = (0..).find(|&d| 1 << d >= ranks);
+                let expected = match tree {
+                    // The deepest rank is the number below n with the most ones.
+                    Tree::Binomial => ((0..ranks).map(u32::count_ones).max(), doublings),
+                    Tree::Chain => (Some(ranks - 1), Some(1)),
+                    Tree::Wide(c) => (Some(least_depth(c.into())), Some(u32::from(c).min(ranks - 1))),
+                };
+                assert_eq!((deepest, most), expected, "{named}");
+                // Who passes it on does so with the step that takes it.
+                let own = |rank: u32| {
+                    plan.blocks_of(plan::ids::RankId(rank)).iter().map(|b| b.body.len()).sum::<usize>()
+                };
+                assert!((0..ranks).filter(|&rank| rank != ranks / 2).all(|rank| own(rank) == 1), "{named}");
+            }
+        }
+    }
+}
+
+/// On two levels each part of the outer one is entered once.
+#[test]
+fn trees_follow_the_levels() {
+    let loaded = programs();
+    for (m, k) in [(2, 3), (3, 2), (4, 4), (3, 5), (1, 4), (4, 1)] {
+        for tree in TREES {
+            let options = Options { multicast: Multicast::Tree(tree), ..Options::default() };
+            let plan = on_shape(&loaded, "on_two_levels", &[m, k], &options).unwrap();
+            let named = format!("{m}x{k}, {tree:?}");
+            let links = links(&plan);
+            depths(&named, &links, m * k / 2, m * k);
+            let crossing = links.iter().filter(|&&(from, to)| from / k != to / k).count() as u32;
+            assert_eq!(crossing, m - 1, "{named}");
+        }
+    }
+}
+
+/// Every rank passes on as much as any other: trees are turned with their roots.
+#[test]
+fn trees_of_all_ranks_share_the_work() {
+    let loaded = programs();
+    for ranks in 3..=9u32 {
+        for tree in TREES {
+            let options = Options { multicast: Multicast::Tree(tree), ..Options::default() };
+            let plan = compiled(&loaded, "together", ranks, &options).unwrap();
+            let mut sent = vec![0; ranks as usize];
+            for block in &plan.blocks {
+                for (_, step) in plan.steps(&block.body) {
+                    let messages = plan.dst(step).iter().filter(|o| matches!(o, Operand::Channel(_))).count();
+                    sent[block.rank.index()] += messages;
+                }
+            }
+            assert_eq!(sent, vec![ranks as usize - 1; ranks as usize], "{ranks} ranks, {tree:?}");
+        }
+    }
+}
+
+/// What is overwritten before all have taken it, or swapped in one go, is still right; and where a copy cannot be moved it is not.
+#[test]
+fn places_that_change_are_read_in_time() {
+    let loaded = programs();
+    for ranks in 3..=7 {
+        for name in ["overwritten", "swapped", "by_way_of_0"] {
+            let flat = compiled(&loaded, name, ranks, &Options::default()).unwrap().into_plan();
+            for tree in TREES {
+                let options = Options { multicast: Multicast::Tree(tree), ..Options::default() };
+                let plan = compiled(&loaded, name, ranks, &options).unwrap().into_plan();
+                judge(&format!("{name}, {ranks} ranks, {tree:?}"), &flat, &plan, u64::from(ranks));
+            }
+        }
+    }
+}
+
 /// All programs and standard algorithms; with one block or many, fused or not, with direct access and without.
 #[test]
 fn bits_and_promises_are_kept() {
     let (loaded, limits) = (programs(), Limits::default());
-    let (mut plans, mut several) = (0, 0);
+    let (mut plans, mut several, mut trees) = (0, 0, 0);
     for (a, algorithm) in loaded.program.algorithms().enumerate() {
         for ranks in 2..=8 {
             for request in library::requests(&loaded, algorithm, ranks) {
@@ -157,17 +311,21 @@ fn bits_and_promises_are_kept() {
                         .any(|channel| channel.readers.len() > 1 && channel.kind == ChannelKind::Slots)
                 };
                 assert!(!shared(&flat));
-                let (named, plan) =
-                    compile(&Options { multicast: Multicast::Channel, ..options }).expect("the same shape");
-                plans += 1;
-                several += usize::from(shared(&plan));
-                assert!(plan.header.k_min <= options.slots, "{named}");
-                judge(&named, &flat, &plan, seed);
+                let tree = TREES[seed as usize / 216 % 5];
+                for multicast in [Multicast::Channel, Multicast::Tree(tree)] {
+                    let (named, plan) = compile(&Options { multicast, ..options }).expect("the same shape");
+                    plans += 1;
+                    several += usize::from(shared(&plan));
+                    trees += usize::from(multicast != Multicast::Channel && plan != flat);
+                    assert!(plan.header.k_min <= options.slots, "{named}");
+                    judge(&named, &flat, &plan, seed);
+                }
             }
         }
     }
-    println!("{plans} plans, {several} of them with messages that several read");
+    println!("{plans} plans, {several} of them with messages that several read, {trees} with trees");
     assert!(several > 40, "of {plans} plans only {several} have messages that several read");
+    assert!(trees > 40, "of {plans} plans only {trees} have trees");
 }
 
 fn judge(named: &str, plain: &Plan, plan: &Plan, seed: u64) {
@@ -219,20 +377,31 @@ fn what_several_read_may_be_reached_into() {
 fn ranks_execute_them() {
     let loaded = programs();
     let mut executed = 0;
+    let of = |tree| Multicast::Tree(tree);
     for algorithm in loaded.program.algorithms() {
-        for ranks in [3, 4, 6] {
+        for (ranks, multicast) in [
+            (3, Multicast::Channel),
+            (4, Multicast::Channel),
+            (6, Multicast::Channel),
+            (4, of(Tree::Binomial)),
+            (6, of(Tree::Wide(2))),
+        ] {
             for request in library::requests(&loaded, algorithm, ranks) {
-                let options = Options { multicast: Multicast::Channel, ..Options::default() };
-                let compiled = library::compiled(&loaded, &request, &options, &Limits::default()).unwrap();
-                let Some(plan) = compiled.map(|compiled| compiled.plan) else { continue };
-                if plan.channels.iter().any(|channel| channel.readers.len() > 1) {
+                let compile = |multicast: Multicast| {
+                    let options = Options { multicast, ..Options::default() };
+                    let compiled =
+                        library::compiled(&loaded, &request, &options, &Limits::default()).unwrap();
+                    compiled.map(|compiled| compiled.plan)
+                };
+                let Some(plan) = compile(multicast) else { continue };
+                if compile(Multicast::Flat).is_some_and(|flat| *flat != *plan) {
                     executed += 1;
                     execute(&library::named(&loaded, &request), &plan);
                 }
             }
         }
     }
-    assert!(executed > 25, "{executed}");
+    assert!(executed > 50, "{executed}");
 }
 
 fn execute(named: &str, plan: &VerifiedPlan) {

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::exits::exits;
 use super::hazards::Hazards;
-use super::live::live;
+use super::live::Live;
 use super::pieces::{Cutter, ENTRY};
 use super::{Flow, Home, Kind, Node, NodeId, Operand};
 use crate::graph::{ChunkGraph, PlaceTable};
@@ -24,7 +24,7 @@ pub(crate) fn build(
     spans: &Spans,
     widest: u32,
 ) -> Flow {
-    let live = live(trace, graph);
+    let live = Live::new(trace, graph);
     let mut flow = Flow::default();
     flow.nodes.reserve(trace.moves.len());
     flow.operands.reserve(trace.sources.len());

@@ -7,13 +7,18 @@ use crate::graph::{ChunkGraph, VersionId, arity};
 use crate::trace::{BufferKind, MoveId, Place, Trace};
 
 /// A set of versions, and places all of whose versions are in it.
-pub(super) struct Live {
+pub(crate) struct Live {
     set: Vec<u64>,
     overlaid: Vec<bool>,
 }
 
 impl Live {
-    pub(super) fn has(&self, version: VersionId) -> bool {
+    /// Follows values back from the end.
+    pub(crate) fn new(trace: &Trace, graph: &ChunkGraph) -> Live {
+        live(trace, graph)
+    }
+
+    pub(crate) fn has(&self, version: VersionId) -> bool {
         self.set[version.0 as usize / 64] >> (version.0 % 64) & 1 == 1
     }
 
@@ -27,8 +32,7 @@ impl Live {
     }
 }
 
-/// Follows values back from the end.
-pub(super) fn live(trace: &Trace, graph: &ChunkGraph) -> Live {
+fn live(trace: &Trace, graph: &ChunkGraph) -> Live {
     let set = vec![0; graph.versions.len() / 64 + 1];
     let mut live = Live { set, overlaid: overlaid(trace, graph) };
     for clause in &trace.promise.clauses {

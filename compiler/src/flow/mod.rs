@@ -18,6 +18,7 @@ use rustc_hash::FxHashMap;
 pub(crate) use self::build::build;
 pub(crate) use self::check::check;
 pub(crate) use self::exits::block_cells;
+pub(crate) use self::live::Live;
 use crate::trace::Place;
 
 /// Index of a [`Node`].

@@ -2,12 +2,13 @@
 //!
 //! In: a flow as the program writes it. Out: one that computes the same values in fewer nodes. No pass changes the
 //! order in which operands are combined, or where a partial result is rounded. After each, in debug builds and
-//! tests, the flow is held against the program again.
+//! tests, the flow is held against the program again. Before there is a flow, multicasts may become trees (`trees`).
 
 mod copies;
 mod entries;
 mod folds;
 mod relays;
+pub(crate) mod trees;
 
 use crate::flow::{self, Flow, NodeId};
 use crate::graph::ChunkGraph;

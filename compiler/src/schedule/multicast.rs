@@ -8,18 +8,24 @@
 
 use rustc_hash::FxHashMap;
 
-use super::keys::Keys;
-use super::transfers::{Transfer, Wish};
+use super::keys::{Keys, counting_sort};
+use super::transfers::{NONE, Transfer, Wish};
 use crate::flow::{Flow, NodeId};
 use crate::trace::Place;
 
 /// Messages with several readers.
 #[derive(Default)]
 pub(super) struct Groups {
-    /// By channel, its messages in order; by message, its transfers in the order of their readers in T.
-    channels: Vec<Vec<Vec<u32>>>,
+    channels: Vec<Channel>,
     /// By transfer; empty if there are none.
     grouped: Vec<bool>,
+}
+
+/// Messages that the same ranks take in the same order.
+struct Channel {
+    readers: usize,
+    /// Message by message, the transfers of each in the order of their readers in T.
+    transfers: Vec<u32>,
 }
 
 impl Groups {
@@ -28,9 +34,9 @@ impl Groups {
         self.grouped.get(transfer as usize).is_some_and(|&grouped| grouped)
     }
 
-    /// The messages of each channel.
-    pub(super) fn channels(&self) -> impl Iterator<Item = &[Vec<u32>]> {
-        self.channels.iter().map(Vec::as_slice)
+    /// Of each channel how many read it, and the transfers of its messages, as many for each.
+    pub(super) fn channels(&self) -> impl Iterator<Item = (usize, &[u32])> {
+        self.channels.iter().map(|channel| (channel.readers, &channel.transfers[..]))
     }
 }
 
@@ -51,38 +57,39 @@ struct Value {
 
 /// Finds them.
 pub(super) fn find(flow: &Flow, keys: &Keys, list: &[Transfer], wishes: &[Wish]) -> Groups {
-    let messages = messages(flow, keys, list, wishes);
+    let value_of = values(flow, keys, list, wishes);
+    let valued = (0..list.len() as u32).filter(|&id| value_of[id as usize] != NONE);
+    let sorted = counting_sort(valued, |id| value_of[id as usize]);
     let mut groups = Groups { channels: Vec::new(), grouped: vec![false; list.len()] };
     let mut numbers: FxHashMap<(u32, u32, Vec<u32>), usize> = FxHashMap::default();
-    for members in messages {
+    for members in sorted.chunk_by(|&a, &b| value_of[a as usize] == value_of[b as usize]) {
         let [first, _, ..] = members[..] else { continue };
         let readers = members.iter().map(|&id| wishes[id as usize].to).collect();
         let key = (list[first as usize].from.0, wishes[first as usize].lane, readers);
         let number = *numbers.entry(key).or_insert(groups.channels.len());
         if number == groups.channels.len() {
-            groups.channels.push(Vec::new());
+            groups.channels.push(Channel { readers: members.len(), transfers: Vec::new() });
         }
-        let channel = &mut groups.channels[number];
+        let Channel { readers, transfers } = &mut groups.channels[number];
         // Every reader takes it after the one before: transfers are numbered in the order of T.
-        let follows = |before: &Vec<u32>| before.iter().zip(&members).all(|(before, here)| before < here);
-        if channel.last().is_none_or(follows) {
+        let before = &transfers[transfers.len().saturating_sub(*readers)..];
+        if before.iter().zip(members).all(|(before, here)| before < here) {
             members.iter().for_each(|&id| groups.grouped[id as usize] = true);
-            channel.push(members);
+            transfers.extend_from_slice(members);
         }
     }
     groups
 }
 
-/// The transfers of each value, sorted by the first; of each rank no more than one.
-fn messages(flow: &Flow, keys: &Keys, list: &[Transfer], wishes: &[Wish]) -> Vec<Vec<u32>> {
-    let mut messages: Vec<Vec<u32>> = Vec::new();
-    let mut numbers: FxHashMap<(Value, u32), usize> = FxHashMap::default();
+/// A number for the value of each transfer, in the order in which they are first taken; [`NONE`] for what carries no data. No rank
+/// takes a value twice: the second time it has another number.
+fn values(flow: &Flow, keys: &Keys, list: &[Transfer], wishes: &[Wish]) -> Vec<u32> {
+    let mut numbers: FxHashMap<(Value, u32), u32> = FxHashMap::default();
     // How often a rank takes the same value.
     let mut taken: FxHashMap<(Value, u32), u32> = FxHashMap::default();
-    for (id, (transfer, wish)) in (0..).zip(list.iter().zip(wishes)) {
+    let number = |(transfer, wish): (&Transfer, &Wish)| {
         if wish.lane & 1 == 1 {
-            // Without data nothing is saved.
-            continue;
+            return NONE;
         }
         let operand = &flow.operands[transfer.operand as usize];
         let reader = flow.node(transfer.reader);
@@ -97,12 +104,10 @@ fn messages(flow: &Flow, keys: &Keys, list: &[Transfer], wishes: &[Wish]) -> Vec
             guard: flow.special(transfer.operand as usize).guard,
         };
         let times = taken.entry((value, wish.to)).or_insert(0);
-        let number = *numbers.entry((value, *times)).or_insert(messages.len());
+        let next = numbers.len() as u32;
+        let number = *numbers.entry((value, *times)).or_insert(next);
         *times += 1;
-        if number == messages.len() {
-            messages.push(Vec::new());
-        }
-        messages[number].push(id);
-    }
-    messages
+        number
+    };
+    list.iter().zip(wishes).map(number).collect()
 }

@@ -190,17 +190,16 @@ fn number(list: &mut Vec<Transfer>, wishes: &[Wish], groups: &Groups) -> (Vec<Li
         count += 1;
     }
     let mut end = links.len() as u32;
-    for messages in groups.channels() {
+    for (readers, transfers) in groups.channels() {
         let channel = links.len() as u32;
-        let readers = messages.first().map_or(0, |members| members.len() as u32);
-        links.push(Link { counter: false, readers, first_end: end });
-        for (number, members) in (0..).zip(messages) {
+        links.push(Link { counter: false, readers: readers as u32, first_end: end });
+        for (number, members) in (0..).zip(transfers.chunks(readers)) {
             for (end, &id) in (end..).zip(members) {
                 numbered.push(Transfer { channel, number, end, ..list[id as usize] });
                 sorted.push(id);
             }
         }
-        end += readers;
+        end += readers as u32;
     }
     *list = numbered;
     (links, sorted.into_iter().map(|id| wishes[id as usize]).collect())

@@ -13,7 +13,7 @@ use plan::reference::{Reference, fill};
 use plan::verify::{Limits, verify_fresh};
 use proptest::prelude::*;
 use rcc_compiler::graph::{Form, build, promise};
-use rcc_compiler::options::{Direct, Multicast, Options};
+use rcc_compiler::options::{Direct, Multicast, Options, Tree};
 use rcc_compiler::schedule::schedule;
 use rcc_compiler::source::Sources;
 use rcc_compiler::trace::{BufferKind, Move, MoveKind, Trace};
@@ -33,7 +33,9 @@ pub(crate) fn options() -> impl Strategy<Value = Options> {
         1 => Just(Direct::WhereBothFormsAllow),
         1 => Just(Direct::OutOfPlace),
     ];
-    let multicast = prop_oneof![Just(Multicast::Flat), Just(Multicast::Channel)];
+    let tree = prop_oneof![Just(Tree::Binomial), Just(Tree::Chain), (1..4u16).prop_map(Tree::Wide)];
+    let multicast =
+        prop_oneof![Just(Multicast::Flat), Just(Multicast::Channel), tree.prop_map(Multicast::Tree)];
     let fuse = proptest::bool::weighted(0.85);
     let some = (1..5u32, prop_oneof![Just(8u32), 1..4u32], operands, fuse, direct, multicast);
     some.prop_map(|(slots, blocks, operands, fuse, direct, multicast)| Options {
