@@ -249,7 +249,7 @@ fn multicast_goes_as_it_is_told() {
         .shows("recv ch0 ← rank 0 → data, send ch1 → rank 2")
         .shows("recv ch3 ← rank 3 → data");
     // 3 is 1 + 2: from 2.
-    of("binomial").shows("recv ch3 ← rank 2 → data");
+    of("binomial").shows("recv ch1 ← rank 0 → data, send ch3 → rank 3");
     of("tree:2").shows("← rank 1 → data");
     for how in ["tree:0", "tree:65536", "tree", "ring"] {
         rcc(&["compile", &flat, "--ranks", "5", "--multicast", how]).ends(2).says("none of flat, channel");
