@@ -14,8 +14,7 @@ use crate::failure::Failure;
 use crate::one_rank;
 use crate::output::Output;
 use crate::said;
-use crate::shape;
-use crate::stages::Stages;
+use crate::stages::{Stages, Times};
 use crate::target::Target;
 use crate::worlds;
 
@@ -66,12 +65,12 @@ pub(crate) fn run(args: &args::Compile, output: &mut Output) -> Result<(), Failu
             return Ok(());
         }
     }
+    let choice = pipeline::choose(&loaded, &request, args.bytes);
     if let Some(rank) = args.rank {
-        return one_rank::run(args, RankId(rank), &loaded, &request, &limits, &mut stages, output);
+        return one_rank::run(args, RankId(rank), &loaded, &request, &choice, &limits, &mut stages, output);
     }
     let busy = output.busy("compiling");
     let options = args.scheduling.options(args.slots, args.bytes);
-    let choice = pipeline::choose(&loaded, &request, args.bytes);
     let compiled =
         pipeline::compile(&loaded, &request, &options, &limits, &mut |stage| stages.begin(stage.name()));
     stages.end();
@@ -137,13 +136,9 @@ pub(crate) fn explain(failure: PipelineFailure, loaded: &Loaded, output: &mut Ou
 fn summary(compiled: &Compiled) -> String {
     let plan = compiled.plan.plan();
     let header = &plan.header;
-    let params: String = header.params.iter().map(|(name, value)| format!(", {name} = {value}")).collect();
     format!(
-        "{} implements {} on {} ranks{params}: proved ({}); {} moves, {} steps in {} blocks, k_min = {}",
-        header.algorithm,
-        header.collective,
-        shape::show(&header.shape),
-        said::status(header.proof),
+        "{}; {} moves, {} steps in {} blocks, k_min = {}",
+        said::proved(&header.algorithm, &header.collective, &header.shape, &header.params, header.proof),
         compiled.proved.trace.moves.len(),
         plan.steps.len(),
         plan.blocks.len(),
@@ -163,21 +158,13 @@ struct Summary {
     proof: &'static str,
     /// Which part of the schedule holds.
     schedule: Option<String>,
-    stages: Vec<StageTime>,
-    total_ms: f64,
-    peak_rss_mb: f64,
-}
-
-#[derive(Serialize)]
-struct StageTime {
-    name: &'static str,
-    ms: f64,
+    #[serde(flatten)]
+    times: Times,
 }
 
 impl Summary {
     fn new(compiled: &Compiled, choice: &Choice, stages: &Stages) -> Summary {
         let plan = compiled.plan.plan();
-        let ms = |time: std::time::Duration| time.as_secs_f64() * 1e3;
         Summary {
             algorithm: plan.header.algorithm.clone(),
             ranks: plan.header.ranks,
@@ -187,9 +174,7 @@ impl Summary {
             copies: plan.header.copies,
             proof: said::status(plan.header.proof),
             schedule: choice.said().map(str::to_string),
-            stages: stages.done().iter().map(|s| StageTime { name: s.name, ms: ms(s.time) }).collect(),
-            total_ms: ms(stages.total()),
-            peak_rss_mb: stages.peak() as f64 / f64::from(1 << 20),
+            times: stages.times(),
         }
     }
 }

@@ -1,37 +1,76 @@
-//! `rcc compile --rank R`: one rank's moves, without those of the others where the algorithm is the same at all ranks.
+//! `rcc compile --rank R`: one rank's program, without those of the others where the algorithm is the same at all ranks.
 //!
-//! In: a checked program, a shape, a rank. Out: what that rank does, and how it was proved. Where all ranks do the same
-//! one rank is followed instead of all, whatever their number; else the reason is told, and all are followed, within the
-//! usual limits.
+//! In: a checked program, a shape, a rank. Out: what that rank does, how it was proved, and its steps. Where all ranks do the same
+//! one of each orbit is followed instead of all, whatever their number: its steps are a folded plan, which is any rank's program.
+//! Else the reason is told, and all are followed, within the usual limits.
 
-use std::time::Duration;
-
+use compiler::choice::Choice;
+use compiler::diagnostics;
 use compiler::elaborate::Request;
 use compiler::limits::Limits;
 use compiler::pipeline::{self, Loaded, NotByOne};
-use compiler::symmetry;
+use compiler::symmetry::{self, RankCounts};
 use compiler::trace::{Move, Trace};
 use plan::ids::RankId;
-use plan::plan::ProofStatus;
+use plan::plan::{Plan, ProofStatus};
+use plan::verify::{VerifiedFolded, VerifiedPlan};
 use serde::Serialize;
 
 use crate::args::{self, Stage};
+use crate::atomic;
 use crate::compile::explain;
 use crate::emit;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::said;
 use crate::shape;
-use crate::stages::Stages;
+use crate::stages::{Stages, Times};
+
+/// More operands than this are not printed as moves of one rank.
+const MOST_TOLD: u64 = 20_000_000;
 
 /// What a rank does.
 struct Of {
-    /// The moves that write at it or read from it, in the order of the program.
+    /// The head of the trace; with `--emit trace` also the moves that write at the rank or read from it, in the order of the program.
     trace: Trace,
+    counts: RankCounts,
     status: ProofStatus,
     /// Moves of all ranks.
     all: u64,
     same_bits: Option<bool>,
+    steps: Steps,
+}
+
+/// Its steps.
+enum Steps {
+    /// Not asked for, where they cannot be made alone.
+    None,
+    /// Its own alone, for all ranks.
+    Folded(Box<VerifiedFolded>),
+    /// Those of all ranks.
+    Whole(Box<VerifiedPlan>),
+}
+
+impl Steps {
+    /// The plan that they are of.
+    fn plan(&self) -> Option<&Plan> {
+        match self {
+            Steps::None => None,
+            Steps::Folded(folded) => Some(&folded.folded().plan),
+            Steps::Whole(plan) => Some(plan.plan()),
+        }
+    }
+
+    /// How many steps and blocks the rank has.
+    fn of(&self, rank: RankId) -> Option<(usize, usize)> {
+        let plan = self.plan()?;
+        let home = match self {
+            Steps::Folded(folded) => folded.folded().home(rank).0,
+            _ => rank,
+        };
+        let blocks = plan.blocks_of(home);
+        Some((blocks.iter().map(|b| (b.epilogue.end - b.prologue.start) as usize).sum(), blocks.len()))
+    }
 }
 
 /// Refuses options that speak of a whole plan.
@@ -41,101 +80,56 @@ pub(crate) fn refuse(args: &args::Compile) -> Result<(), Failure> {
     if rank >= ranks {
         return Err(Failure::usage(format!("there is no rank {rank}: they are 0 to {}", ranks - 1)));
     }
-    let whole = match (args.output.is_some(), args.format.as_str(), args.emit) {
-        (true, ..) => "-o",
-        (_, "dot", _) => "--target dot",
-        (_, _, Some(Stage::Graph)) => "--emit graph",
-        (_, _, Some(Stage::Plan)) => "--emit plan",
-        _ => match args.scheduling.given().or(args.slots.map(|_| "--slots")) {
-            Some(option) => {
-                return Err(Failure::usage_help(
-                    format!(
-                        "{option} says how steps are laid out, and --rank {rank} looks at moves, before there are steps"
-                    ),
-                    format!("leave out {option}, or --rank"),
-                ));
-            }
-            None => return Ok(()),
-        },
+    let whole = match (args.format.as_str(), args.emit) {
+        ("dot", _) => "--target dot",
+        (_, Some(Stage::Graph)) => "--emit graph",
+        _ => return Ok(()),
     };
     Err(Failure::usage_help(
         format!("{whole} is of all ranks, and --rank {rank} looks at one"),
-        "leave out --rank, or print the rank's moves with --emit trace",
+        "leave out --rank, or print the rank's moves with --emit trace, its steps with --emit plan",
     ))
 }
 
-/// Proves, and prints what the rank does.
+/// Proves, makes steps, and prints what the rank does.
+#[expect(clippy::too_many_arguments, reason = "what `compile` has at hand")]
 pub(crate) fn run(
     args: &args::Compile,
     rank: RankId,
     loaded: &Loaded,
     request: &Request,
+    choice: &Choice,
     limits: &Limits,
     stages: &mut Stages,
     output: &mut Output,
 ) -> Result<(), Failure> {
     let busy = output.busy("compiling");
-    let by_one =
-        pipeline::prove_by_one(loaded, request, args.bytes, limits, &mut |stage| stages.begin(stage.name()));
-    let found = match by_one {
-        Ok(proved) => {
-            let moves = symmetry::of_rank(&proved.quotient, rank);
-            let all = proved.quotient.moves;
-            stages.end();
-            let same_bits = proved.proof.same_bits;
-            Of {
-                trace: rank_trace(&proved.quotient, &moves),
-                status: ProofStatus::BySymmetry,
-                all,
-                same_bits,
-            }
-        }
-        Err(NotByOne::Unlike(why)) => {
-            let whole = pipeline::prove(loaded, request, limits, &mut |stage| stages.begin(stage.name()));
-            stages.end();
-            output.diagnostic(&why, &loaded.sources);
-            let proved = whole.map_err(|failure| explain(failure, loaded, output))?;
-            for warning in &proved.warnings {
-                output.diagnostic(warning, &loaded.sources);
-            }
-            let all = proved.trace.moves.len() as u64;
-            let same_bits = proved.proof.same_bits;
-            Of { trace: touching(proved.trace, rank), status: ProofStatus::AllRanks, all, same_bits }
-        }
-        Err(NotByOne::Failed(failure)) => {
-            stages.end();
-            drop(busy);
-            return Err(explain(failure, loaded, output));
-        }
-    };
+    let found = find(args, rank, loaded, request, limits, stages, output);
     drop(busy);
-    if args.emit == Some(Stage::Trace) {
-        output.text(&emit::trace(&found.trace, &loaded.sources))?;
+    let found = found?;
+    match (args.emit, &found.steps) {
+        (Some(Stage::Trace), _) => output.text(&emit::trace(&found.trace, &loaded.sources))?,
+        (Some(Stage::Plan), Steps::Folded(folded)) => {
+            output.text(&plan::display::show_folded(folded, &[rank]).to_string())?;
+        }
+        (Some(Stage::Plan), Steps::Whole(plan)) => {
+            output.text(&plan::display::show(plan.plan()).only(&[rank]).to_string())?;
+        }
+        _ => {}
     }
-    let counts = Counts::new(&found.trace, rank);
+    if let Some(path) = &args.output {
+        stages.begin("write");
+        match &found.steps {
+            Steps::Folded(folded) => atomic::write(path, &folded.folded().to_bytes())?,
+            Steps::Whole(plan) => atomic::write(path, &plan.plan().to_bytes())?,
+            Steps::None => {}
+        }
+        stages.end();
+    }
     if args.json {
-        output.json(&Summary::new(&found, rank, counts, stages))?;
+        output.json(&Summary::new(&found, rank, choice, stages))?;
     } else if args.emit.is_none() {
-        let trace = &found.trace;
-        let params: String = trace.params.iter().map(|(name, value)| format!(", {name} = {value}")).collect();
-        output.line(&format!(
-            "{} implements {} on {} ranks{params}: proved ({})",
-            trace.algorithm,
-            trace.collective,
-            shape::show(&trace.shape),
-            said::status(found.status),
-        ))?;
-        output.line(&format!(
-            "rank {}: {} of {} moves: {} in from {} ranks, {} out to {} ranks, {} within",
-            rank.0,
-            counts.moves,
-            found.all,
-            counts.into,
-            counts.from_ranks,
-            counts.out,
-            counts.to_ranks,
-            counts.within,
-        ))?;
+        tell(args, &found, rank, choice, output)?;
     }
     if args.timings && !args.json {
         output.line("")?;
@@ -144,18 +138,157 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// The trace that `symmetry` has, with one rank's moves.
-fn rank_trace(quotient: &symmetry::Quotient, moves: &[symmetry::RankMove]) -> Trace {
-    let mut trace = quotient.trace.clone();
-    trace.moves.clear();
-    trace.sources.clear();
+fn tell(
+    args: &args::Compile,
+    found: &Of,
+    rank: RankId,
+    choice: &Choice,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    let Of { trace, counts, .. } = found;
+    output.line(&said::proved(
+        &trace.algorithm,
+        &trace.collective,
+        &trace.shape,
+        &trace.params,
+        found.status,
+    ))?;
+    output.line(&format!(
+        "rank {}: {} of {} moves: {} in from {} ranks, {} out to {} ranks, {} within",
+        rank.0,
+        counts.moves,
+        found.all,
+        counts.into,
+        counts.from_ranks,
+        counts.out,
+        counts.to_ranks,
+        counts.within,
+    ))?;
+    if let (Some((steps, blocks)), Some(plan)) = (found.steps.of(rank), found.steps.plan()) {
+        let whose = match &found.steps {
+            Steps::Folded(folded) => format!("as at each of {} ranks", folded.folded().order()),
+            _ => format!("of {} of all ranks", plan.steps.len()),
+        };
+        output.line(&format!(
+            "its program: {steps} steps in {blocks} blocks, {whose}, k_min = {}",
+            plan.header.k_min
+        ))?;
+        if let Some(line) = said::schedule(choice, plan) {
+            output.line(&line)?;
+        }
+    }
+    if let Some(path) = &args.output {
+        let what = match &found.steps {
+            Steps::Folded(folded) if folded.folded().rotation.step == 1 => {
+                "one rank's program, which is every rank's, "
+            }
+            Steps::Folded(_) => "the programs of the ranks that stand for all, ",
+            _ => "",
+        };
+        output.line(&format!("{what}written to {}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// By symmetry, or else as a whole.
+fn find(
+    args: &args::Compile,
+    rank: RankId,
+    loaded: &Loaded,
+    request: &Request,
+    limits: &Limits,
+    stages: &mut Stages,
+    output: &mut Output,
+) -> Result<Of, Failure> {
+    let options = args.scheduling.options(args.slots, args.bytes);
+    let wanted = args.output.is_some() || args.emit == Some(Stage::Plan);
+    let by_one =
+        pipeline::compile_by_one(loaded, request, &options, limits, &mut |stage| stages.begin(stage.name()));
+    stages.end();
+    let compiled = match by_one {
+        Ok(compiled) => compiled,
+        Err(NotByOne::Failed(failure)) => return Err(explain(failure, loaded, output)),
+        Err(NotByOne::Unlike(why)) => {
+            output.diagnostic(&why, &loaded.sources);
+            return whole(args, rank, loaded, request, limits, stages, output);
+        }
+    };
+    let quotient = &compiled.proved.quotient;
+    let (counts, operands) = symmetry::count_of_rank(quotient, rank);
+    let mut trace = head(&quotient.trace);
+    if args.emit == Some(Stage::Trace) {
+        if operands > MOST_TOLD {
+            return Err(Failure::usage(format!(
+                "the moves of rank {} have {operands} operands: more than {MOST_TOLD} are not printed",
+                rank.0
+            )));
+        }
+        fill(&mut trace, quotient, &symmetry::of_rank(quotient, rank));
+    }
+    let mut status = ProofStatus::BySymmetry;
+    let steps = match compiled.plan {
+        Ok(folded) => Steps::Folded(Box::new(folded)),
+        Err(why) => {
+            output.diagnostic(&diagnostics::symmetry::unfolded(&why, &quotient.trace), &loaded.sources);
+            if wanted {
+                let plan = pipeline::compile(loaded, request, &options, limits, &mut |stage| {
+                    stages.begin(stage.name());
+                });
+                stages.end();
+                status = ProofStatus::AllRanks;
+                Steps::Whole(Box::new(plan.map_err(|failure| explain(failure, loaded, output))?.plan))
+            } else {
+                Steps::None
+            }
+        }
+    };
+    let same_bits = compiled.proved.proof.same_bits;
+    Ok(Of { trace, counts, status, all: quotient.moves, same_bits, steps })
+}
+
+/// As a whole: every rank is followed, and steps are made only if they are asked for.
+fn whole(
+    args: &args::Compile,
+    rank: RankId,
+    loaded: &Loaded,
+    request: &Request,
+    limits: &Limits,
+    stages: &mut Stages,
+    output: &mut Output,
+) -> Result<Of, Failure> {
+    let options = args.scheduling.options(args.slots, args.bytes);
+    let wanted = args.output.is_some() || args.emit == Some(Stage::Plan);
+    let made = match wanted {
+        true => pipeline::compile(loaded, request, &options, limits, &mut |stage| stages.begin(stage.name()))
+            .map(|compiled| (compiled.proved, Steps::Whole(Box::new(compiled.plan)))),
+        false => pipeline::prove(loaded, request, limits, &mut |stage| stages.begin(stage.name()))
+            .map(|proved| (proved, Steps::None)),
+    };
+    stages.end();
+    let (proved, steps) = made.map_err(|failure| explain(failure, loaded, output))?;
+    for warning in &proved.warnings {
+        output.diagnostic(warning, &loaded.sources);
+    }
+    let all = proved.trace.moves.len() as u64;
+    let same_bits = proved.proof.same_bits;
+    let trace = touching(proved.trace, rank);
+    let counts = count(&trace, rank);
+    Ok(Of { trace, counts, status: ProofStatus::AllRanks, all, same_bits, steps })
+}
+
+/// A trace without its moves.
+fn head(trace: &Trace) -> Trace {
+    Trace { moves: Vec::new(), sources: Vec::new(), ..trace.clone() }
+}
+
+/// Puts one rank's moves into a trace that has none.
+fn fill(trace: &mut Trace, quotient: &symmetry::Quotient, moves: &[symmetry::RankMove]) {
     for mv in moves {
         let first_source = trace.sources.len() as u32;
         trace.sources.extend_from_slice(&mv.sources);
         let like = &quotient.trace.moves[mv.of.0 as usize];
         trace.moves.push(Move { to: mv.to, first_source, ..*like });
     }
-    trace
 }
 
 /// Of a whole trace, the moves that touch a rank.
@@ -173,47 +306,28 @@ fn touching(mut trace: Trace, rank: RankId) -> Trace {
     trace
 }
 
-/// How many moves, and with how many other ranks.
-#[derive(Debug, Clone, Copy, Serialize)]
-struct Counts {
-    moves: usize,
-    into: usize,
-    from_ranks: usize,
-    out: usize,
-    to_ranks: usize,
-    within: usize,
-}
-
-impl Counts {
-    fn new(trace: &Trace, rank: RankId) -> Counts {
-        let (mut from, mut to) = (Vec::new(), Vec::new());
-        let (mut into, mut out, mut within) = (0, 0, 0);
-        for mv in &trace.moves {
-            let remote =
-                trace.sources(mv).iter().map(|source| source.rank).filter(|source| *source != mv.to.rank);
-            if mv.to.rank != rank {
-                out += 1;
-                to.push(mv.to.rank);
-                continue;
-            }
-            let before = from.len();
-            from.extend(remote);
-            if from.len() == before { within += 1 } else { into += 1 }
+/// How many moves of such a trace there are, and with how many other ranks.
+fn count(trace: &Trace, rank: RankId) -> RankCounts {
+    let (mut from, mut to) = (Vec::new(), Vec::new());
+    let mut counts = RankCounts { moves: trace.moves.len() as u64, ..RankCounts::default() };
+    for mv in &trace.moves {
+        if mv.to.rank != rank {
+            counts.out += 1;
+            to.push(mv.to.rank);
+            continue;
         }
-        let distinct = |list: &mut Vec<RankId>| {
-            list.sort_unstable();
-            list.dedup();
-            list.len()
-        };
-        Counts {
-            moves: trace.moves.len(),
-            into,
-            from_ranks: distinct(&mut from),
-            out,
-            to_ranks: distinct(&mut to),
-            within,
-        }
+        let before = from.len();
+        let sources = trace.sources(mv).iter().map(|source| source.rank);
+        from.extend(sources.filter(|source| *source != mv.to.rank));
+        if from.len() == before { counts.within += 1 } else { counts.into += 1 }
     }
+    let distinct = |mut list: Vec<RankId>| {
+        list.sort_unstable();
+        list.dedup();
+        list.len() as u64
+    };
+    (counts.from_ranks, counts.to_ranks) = (distinct(from), distinct(to));
+    counts
 }
 
 #[derive(Serialize)]
@@ -224,22 +338,26 @@ struct Summary {
     proof: &'static str,
     same_bits: Option<bool>,
     all_moves: u64,
+    moves: u64,
+    into: u64,
+    from_ranks: u64,
+    out: u64,
+    to_ranks: u64,
+    within: u64,
+    /// Of the rank; null where no steps were made.
+    steps: Option<usize>,
+    blocks: Option<usize>,
+    k_min: Option<u32>,
+    /// Which part of the schedule holds.
+    schedule: Option<String>,
     #[serde(flatten)]
-    counts: Counts,
-    stages: Vec<StageTime>,
-    total_ms: f64,
-    peak_rss_mb: f64,
-}
-
-#[derive(Serialize)]
-struct StageTime {
-    name: &'static str,
-    ms: f64,
+    times: Times,
 }
 
 impl Summary {
-    fn new(found: &Of, rank: RankId, counts: Counts, stages: &Stages) -> Summary {
-        let ms = |time: Duration| time.as_secs_f64() * 1e3;
+    fn new(found: &Of, rank: RankId, choice: &Choice, stages: &Stages) -> Summary {
+        let RankCounts { moves, into, from_ranks, out, to_ranks, within } = found.counts;
+        let of = found.steps.of(rank);
         Summary {
             algorithm: found.trace.algorithm.clone(),
             ranks: found.trace.ranks,
@@ -247,10 +365,17 @@ impl Summary {
             proof: said::status(found.status),
             same_bits: found.same_bits,
             all_moves: found.all,
-            counts,
-            stages: stages.done().iter().map(|s| StageTime { name: s.name, ms: ms(s.time) }).collect(),
-            total_ms: ms(stages.total()),
-            peak_rss_mb: stages.peak() as f64 / f64::from(1 << 20),
+            moves,
+            into,
+            from_ranks,
+            out,
+            to_ranks,
+            within,
+            steps: of.map(|(steps, _)| steps),
+            blocks: of.map(|(_, blocks)| blocks),
+            k_min: found.steps.plan().map(|plan| plan.header.k_min),
+            schedule: choice.said().map(str::to_string),
+            times: stages.times(),
         }
     }
 }

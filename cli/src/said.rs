@@ -26,6 +26,22 @@ pub(crate) fn schedule(choice: &Choice, plan: &Plan) -> Option<String> {
     Some(format!("schedule: {said}: {clauses}"))
 }
 
+/// What was proved of an algorithm, and how: the beginning of every summary.
+pub(crate) fn proved(
+    algorithm: &str,
+    collective: &str,
+    shape: &[u32],
+    params: &[(String, i64)],
+    proof: ProofStatus,
+) -> String {
+    let params: String = params.iter().map(|(name, value)| format!(", {name} = {value}")).collect();
+    format!(
+        "{algorithm} implements {collective} on {} ranks{params}: proved ({})",
+        crate::shape::show(shape),
+        status(proof),
+    )
+}
+
 /// What has been followed to prove a program or a plan, in two words.
 pub(crate) fn status(status: ProofStatus) -> &'static str {
     match status {

@@ -7,12 +7,15 @@ use plan::ids::RankId;
 use crate::args;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::target;
+use crate::target::{self, Judged};
 
 /// Runs the command.
 pub(crate) fn run(args: &args::Show, output: &mut Output) -> Result<(), Failure> {
-    let plan = target::read_plan(&args.plan, &args.within.limits()?, output)?;
-    let ranks = plan.plan().header.ranks;
+    let plan = target::judge_plan(&args.plan, &args.within.limits()?, output)?;
+    let ranks = match &plan {
+        Judged::Whole(plan) => plan.plan().header.ranks,
+        Judged::Folded(folded) => folded.folded().plan.header.ranks,
+    };
     if let Some(rank) = args.only.iter().find(|&&rank| rank >= ranks) {
         return Err(Failure::usage(format!(
             "there is no rank {rank}: the plan is for ranks 0 to {}",
@@ -20,5 +23,8 @@ pub(crate) fn run(args: &args::Show, output: &mut Output) -> Result<(), Failure>
         )));
     }
     let only: Vec<RankId> = args.only.iter().map(|&rank| RankId(rank)).collect();
-    output.text(&plan::display::show(plan.plan()).only(&only).to_string())
+    output.text(&match &plan {
+        Judged::Whole(plan) => plan::display::show(plan.plan()).only(&only).to_string(),
+        Judged::Folded(folded) => plan::display::show_folded(folded, &only).to_string(),
+    })
 }

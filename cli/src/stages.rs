@@ -5,6 +5,8 @@
 
 use std::time::{Duration, Instant};
 
+use serde::Serialize;
+
 /// A stage that has ended.
 #[derive(Debug, Clone)]
 pub(crate) struct Stage {
@@ -16,6 +18,20 @@ pub(crate) struct Stage {
     pub(crate) resident: u64,
     /// The most that the process had ever held by then, in bytes.
     pub(crate) peak: u64,
+}
+
+/// The same for programs.
+#[derive(Debug, Serialize)]
+pub(crate) struct Times {
+    stages: Vec<Time>,
+    total_ms: f64,
+    peak_rss_mb: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct Time {
+    name: &'static str,
+    ms: f64,
 }
 
 /// Measures stages one after another.
@@ -46,7 +62,8 @@ impl Stages {
     }
 
     /// All stages that have ended.
-    pub(crate) fn done(&self) -> &[Stage] {
+    #[cfg(test)]
+    fn done(&self) -> &[Stage] {
         &self.done
     }
 
@@ -58,6 +75,16 @@ impl Stages {
     /// The most memory at the end of any.
     pub(crate) fn peak(&self) -> u64 {
         self.done.iter().map(|stage| stage.peak).max().unwrap_or(0)
+    }
+
+    /// All of it, for programs.
+    pub(crate) fn times(&self) -> Times {
+        let ms = |time: Duration| time.as_secs_f64() * 1e3;
+        Times {
+            stages: self.done.iter().map(|stage| Time { name: stage.name, ms: ms(stage.time) }).collect(),
+            total_ms: ms(self.total()),
+            peak_rss_mb: self.peak() as f64 / f64::from(1 << 20),
+        }
     }
 
     /// A table for people.

@@ -11,8 +11,9 @@ use compiler::check::checked::AlgorithmId;
 use compiler::limits::Limits;
 use compiler::pipeline::{self, Loaded};
 use plan::file::LoadLimits;
+use plan::fold::Folded;
 use plan::plan::Plan;
-use plan::verify::VerifiedPlan;
+use plan::verify::{VerifiedFolded, VerifiedPlan, Violation};
 
 use crate::args::Choice;
 use crate::failure::Failure;
@@ -211,21 +212,48 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
+/// A plan that was proved here.
+pub(crate) enum Judged {
+    /// Of all ranks.
+    Whole(VerifiedPlan),
+    /// Of the ranks that stand for all.
+    Folded(VerifiedFolded),
+}
+
 /// Reads a plan and proves it anew; what a plan says of itself is not believed.
-pub(crate) fn read_plan(path: &Path, limits: &Limits, output: &mut Output) -> Result<VerifiedPlan, Failure> {
+pub(crate) fn judge_plan(path: &Path, limits: &Limits, output: &mut Output) -> Result<Judged, Failure> {
     let bytes = read(path)?;
     let allowed = LoadLimits { bytes: MOST_BYTES, ..LoadLimits::of(&limits.of_plan()) };
-    let plan = Plan::from_bytes(&bytes, &allowed).map_err(|error| {
+    let mut unread = |error| {
         output.note(&format!("error: cannot read the plan {}: {error}", path.display()));
         Failure::Wrong
-    })?;
-    plan::verify::verify(plan, &limits.of_plan()).map_err(|violations| {
-        output.note(&format!("error: the plan {} is refused", path.display()));
-        for violation in &violations {
-            output.note(&format!("\n{violation}"));
+    };
+    if Folded::begins(&bytes) {
+        let folded = Folded::from_bytes(&bytes, &allowed).map_err(&mut unread)?;
+        let judged = plan::verify::verify_folded(folded, &limits.of_plan());
+        return judged.map(Judged::Folded).map_err(|violations| refused(path, &violations, output));
+    }
+    let plan = Plan::from_bytes(&bytes, &allowed).map_err(&mut unread)?;
+    let judged = plan::verify::verify(plan, &limits.of_plan());
+    judged.map(Judged::Whole).map_err(|violations| refused(path, &violations, output))
+}
+
+/// The same, of all ranks: a folded plan is spelled out, and proved once more as a whole.
+pub(crate) fn read_plan(path: &Path, limits: &Limits, output: &mut Output) -> Result<VerifiedPlan, Failure> {
+    match judge_plan(path, limits, output)? {
+        Judged::Whole(plan) => Ok(plan),
+        Judged::Folded(folded) => {
+            folded.unfold(&limits.of_plan()).map_err(|violations| refused(path, &violations, output))
         }
-        Failure::Wrong
-    })
+    }
+}
+
+fn refused(path: &Path, violations: &[Violation], output: &mut Output) -> Failure {
+    output.note(&format!("error: the plan {} is refused", path.display()));
+    for violation in violations {
+        output.note(&format!("\n{violation}"));
+    }
+    Failure::Wrong
 }
 
 /// The standard algorithms that a name covers.

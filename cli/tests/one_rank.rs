@@ -56,14 +56,103 @@ fn a_wrong_program_is_wrong_at_one_rank() {
     let ring = file(&folder, "ring.coll", broken_ring());
     rcc(&["compile", &ring, "--ranks", "16384", "--rank", "3"]).ends(1).says("coll::promise");
     rcc(&["compile", "std::allreduce::ring", "--ranks", "4", "--rank", "4"]).ends(2).says("no rank 4");
-    let plan = folder.path().join("x.plan");
+    for whole in [&["--emit", "graph"][..], &["--target", "dot"]] {
+        let args = [&["compile", "std::allreduce::ring", "--ranks", "4", "--rank", "1"], whole].concat();
+        rcc(&args).ends(2).says("--rank 1");
+    }
+}
+
+/// The program of one rank, written, shown, and run as what it is: the program of every rank.
+#[test]
+fn one_ranks_program_is_a_plan() {
+    let folder = folder();
+    let plan = folder.path().join("one.plan");
     let plan = plan.to_str().unwrap();
     rcc(&["compile", "std::allreduce::ring", "--ranks", "4", "--rank", "1", "-o", plan])
+        .ends(0)
+        .shows("proved (by symmetry)")
+        .shows("its program: 7 steps in 1 blocks, as at each of 4 ranks, k_min = 2")
+        .shows("one rank's program, which is every rank's, written to");
+    rcc(&["show", plan])
+        .ends(0)
+        .shows("one rank of each symmetric set was followed")
+        .shows("rank 0 stands for all 4")
+        .shows("3 ranks are more, taken round");
+    let whole = folder.path().join("whole.plan");
+    let whole = whole.to_str().unwrap();
+    rcc(&["compile", "std::allreduce::ring", "--ranks", "4", "-o", whole]).ends(0);
+    // Rank 3's steps are told alike from both, but for the numbers of channels, which are those of the plan shown.
+    let told = |shown: &str| -> Vec<String> {
+        let lines = shown.lines().skip_while(|line| !line.starts_with("rank 3"));
+        let bare = |word: &str| if word.starts_with("ch") { "ch".to_string() } else { word.to_string() };
+        lines.map(|line| line.split_whitespace().map(bare).collect::<Vec<_>>().join(" ")).collect()
+    };
+    let steps = |file: &str| told(&rcc(&["show", file, "--rank", "3"]).ends(0).out);
+    assert!(steps(plan).len() > 4);
+    assert_eq!(steps(plan), steps(whole));
+    let emitted = rcc(&["compile", "std::allreduce::ring", "--ranks", "4", "--rank", "3", "--emit", "plan"])
+        .ends(0)
+        .out;
+    let emitted = told(&emitted);
+    assert_eq!(emitted, steps(whole));
+    rcc(&["run", plan, "--bytes", "4096", "--iterations", "2", "--warmup", "0"]).ends(0);
+    rcc(&["run", plan, "-n", "3", "--bytes", "64"]).ends(2);
+    rcc(&["explain", plan, "--bytes", "1MiB"]).ends(0).shows("ring");
+    rcc(&["show", plan, "--rank", "4"]).ends(2).says("no rank 4");
+    let bytes = std::fs::read(plan).unwrap();
+    std::fs::write(plan, &bytes[..bytes.len() - 1]).unwrap();
+    rcc(&["show", plan]).ends(1).says("cut short");
+}
+
+#[test]
+fn the_program_of_one_of_16384_ranks_is_small() {
+    let folder = folder();
+    let plan = folder.path().join("one.plan");
+    let plan = plan.to_str().unwrap();
+    rcc(&["compile", "std::allreduce::ring", "--ranks", "16384", "--rank", "7", "-o", plan])
+        .ends(0)
+        .shows("its program: 32767 steps in 1 blocks, as at each of 16384 ranks, k_min = 2");
+    assert!(std::fs::metadata(plan).unwrap().len() < 256 << 10);
+    rcc(&["show", plan, "--rank", "7"]).ends(0).shows("rank 7").shows("for t in 0..");
+    // Spelled out it is more than may be.
+    rcc(&["run", plan, "--bytes", "64"]).ends(1).says("plan::v0_limit");
+}
+
+/// Where steps cannot be made for one rank, those of all ranks are, if they are asked for.
+#[test]
+fn what_cannot_be_folded_is_made_as_a_whole() {
+    let folder = folder();
+    let plan = folder.path().join("x.plan");
+    let plan = plan.to_str().unwrap();
+    rcc(&["compile", "std::allreduce::two_shot", "--ranks", "4", "--rank", "1"])
+        .ends(0)
+        .says("combined in rank order")
+        .shows("proved (by symmetry)");
+    rcc(&["compile", "std::allreduce::two_shot", "--ranks", "4", "--rank", "1", "-o", plan])
+        .ends(0)
+        .says("combined in rank order")
+        .shows("proved (all ranks)");
+    rcc(&["show", plan]).ends(0).shows("every rank was followed");
+    rcc(&["compile", "std::allreduce::tree", "--ranks", "4", "--rank", "1", "-o", plan])
+        .ends(0)
+        .says("coll::not_symmetric")
+        .shows("proved (all ranks)")
+        .shows("of all ranks, k_min");
+    rcc(&["compile", "std::allreduce::ring", "--ranks", "4", "--rank", "1", "--direct", "both"])
+        .ends(0)
+        .says("laid out for all ranks together");
+}
+
+#[test]
+fn moves_of_one_rank_are_counted_without_being_made() {
+    let ran = rcc(&["compile", "std::allreduce::two_shot", "--ranks", "16384", "--rank", "7"])
+        .ends(0)
+        .shows("proved (by symmetry)");
+    let most = if cfg!(debug_assertions) { 60 } else { 5 };
+    assert!(ran.took < Duration::from_secs(most), "{:?}", ran.took);
+    rcc(&["compile", "std::allreduce::two_shot", "--ranks", "16384", "--rank", "7", "--emit", "trace"])
         .ends(2)
-        .says("--rank 1");
-    rcc(&["compile", "std::allreduce::ring", "--ranks", "4", "--rank", "1", "--emit", "plan"])
-        .ends(2)
-        .says("--rank 1");
+        .says("operands");
 }
 
 #[test]
@@ -94,14 +183,17 @@ fn the_summary_says_what_was_followed() {
         ["moves", "all_moves", "into", "out", "within", "from_ranks"].map(|field| json[field].as_u64());
     assert_eq!(numbers, [12, 24, 6, 6, 0, 1].map(Some), "{json}");
     assert_eq!(json["proof"], "by symmetry");
+    assert_eq!((&json["steps"], &json["k_min"]), (&7.into(), &2.into()), "{json}");
 }
 
 #[test]
-fn what_lays_out_steps_is_refused() {
-    let direct = ["--direct", "both"];
-    let multicast = ["--multicast", "flat"];
-    for option in [&["--blocks", "2"][..], &["--no-fuse"], &direct, &multicast, &["--slots", "3"]] {
+fn what_lays_out_steps_holds_for_one_rank() {
+    for (option, said) in [
+        (&["--blocks", "2"][..], "its program: 7 steps"),
+        (&["--no-fuse"], "its program: "),
+        (&["--slots", "3"], "its program: 7 steps"),
+    ] {
         let args = [&["compile", "std::allreduce::ring", "--ranks", "4", "--rank", "1"], option].concat();
-        rcc(&args).ends(2).says(option[0]).says("before there are steps");
+        rcc(&args).ends(0).shows(said);
     }
 }

@@ -6,7 +6,7 @@
 use grammar::span::FileId;
 use grammar::{ParseLimits, ast};
 use plan::join::join;
-use plan::verify::VerifiedPlan;
+use plan::verify::{VerifiedFolded, VerifiedPlan};
 
 use crate::check::checked::Program;
 use crate::check::{self, NameKind, Unit};
@@ -18,7 +18,7 @@ use crate::limits::Limits;
 use crate::options::Options;
 use crate::schedule;
 use crate::source::Sources;
-use crate::symmetry::{self, Quotient};
+use crate::symmetry::{self, Quotient, Unfolded};
 use crate::trace::{MoveId, Trace};
 use crate::validate;
 
@@ -304,6 +304,70 @@ pub fn prove_by_one(
         NotByOne::Failed(Failure::Wrong(told))
     })?;
     Ok(ProvedByOne { quotient, proof })
+}
+
+/// A folded plan that has passed everything.
+#[derive(Debug)]
+pub struct CompiledByOne {
+    /// Where it comes from.
+    pub proved: ProvedByOne,
+    /// The plan; or why the steps of one rank cannot be made alone, though its promise is proved.
+    pub plan: Result<VerifiedFolded, Unfolded>,
+}
+
+/// The whole pipeline by symmetry: what the standing ranks do is proved, scheduled, verified and validated, for all ranks.
+pub fn compile_by_one(
+    loaded: &Loaded,
+    request: &Request,
+    options: &Options,
+    limits: &Limits,
+    at_stage: &mut dyn FnMut(Stage),
+) -> Result<CompiledByOne, NotByOne> {
+    let choice = choose(loaded, request, options.bytes);
+    let proved = prove_by_one(loaded, request, options.bytes, limits, at_stage)?;
+
+    at_stage(Stage::Lower);
+    let plan = match symmetry::lower(&proved.quotient, options, &loaded.sources, limits) {
+        Err(why) => Err(why),
+        Ok(lowered) => {
+            at_stage(Stage::Verify);
+            let mut judged = Err(Unfolded::Unlike);
+            for mut folded in lowered.candidates() {
+                folded.plan.header.copies = choice.copies.unwrap_or(folded.plan.header.copies);
+                if choice.scheduled {
+                    folded.plan.header.schedule = choice.plan.clone();
+                }
+                if folded.misfit().is_some() {
+                    judged = Err(Unfolded::Parts);
+                    continue;
+                }
+                match plan::verify::verify_fresh_folded(folded, &limits.of_plan()) {
+                    Ok(plan) => {
+                        judged = Ok(plan);
+                        break;
+                    }
+                    // Of ranks that were scheduled unlike, what one does need not do for all.
+                    Err(_) if !lowered.is_alike() => {}
+                    Err(violations) => {
+                        let told = violations.iter().map(violation).collect();
+                        return Err(NotByOne::Failed(Failure::Wrong(told)));
+                    }
+                }
+            }
+            judged
+        }
+    };
+    let plan = match plan {
+        Ok(plan) => plan,
+        Err(why) => return Ok(CompiledByOne { proved, plan: Err(why) }),
+    };
+
+    at_stage(Stage::Validate);
+    symmetry::validate(&proved.quotient, &plan, limits).map_err(|unlike| {
+        let told = diagnostics::symmetry::unlike(&unlike, &proved.quotient.trace);
+        NotByOne::Failed(Failure::Wrong(vec![told]))
+    })?;
+    Ok(CompiledByOne { proved, plan: Ok(plan) })
 }
 
 /// The whole pipeline for one shape. The promise of a large program is proved while it is lowered (all that lowering relies on

@@ -95,16 +95,20 @@ pub enum LoadError {
     #[error("this is not a plan file of rcc: it does not begin with `rccplan`")]
     NotAPlan,
     /// Written by a later rcc.
-    #[error("the plan has format version {found}; this rcc reads version {FORMAT_VERSION}: use a newer rcc")]
+    #[error("the plan has format version {found}; this rcc reads version {read}: use a newer rcc")]
     Newer {
         /// Its version.
         found: u32,
+        /// The version that is read.
+        read: u32,
     },
     /// Written by an earlier rcc.
-    #[error("the plan has format version {found}; this rcc reads version {FORMAT_VERSION}: compile it again")]
+    #[error("the plan has format version {found}; this rcc reads version {read}: compile it again")]
     Older {
         /// Its version.
         found: u32,
+        /// The version that is read.
+        read: u32,
     },
     /// The end is missing.
     #[error("the file is cut short: it has {found} bytes of {expected}")]
@@ -162,6 +166,69 @@ struct Head {
     synchronised: bool,
 }
 
+/// What a file begins with: of plans, and of folded plans.
+pub(crate) struct Preface {
+    pub(crate) magic: [u8; 8],
+    pub(crate) version: u32,
+}
+
+const OF_PLANS: Preface = Preface { magic: MAGIC, version: FORMAT_VERSION };
+
+impl Preface {
+    /// A file with this content.
+    pub(crate) fn write(&self, content: &[u8]) -> Vec<u8> {
+        let mut bytes = vec![0; PREFACE];
+        bytes.extend_from_slice(content);
+        self.fill(&mut bytes);
+        bytes
+    }
+
+    /// Writes the preface into the room left for it.
+    fn fill(&self, bytes: &mut [u8]) {
+        let (preface, content) = bytes.split_at_mut(PREFACE);
+        let length = (content.len() as u64).to_le_bytes();
+        let parts = [&self.magic[..], &self.version.to_le_bytes(), &length, &hash(content).0].concat();
+        preface.copy_from_slice(&parts);
+    }
+
+    /// What follows the preface, as it was written.
+    pub(crate) fn open<'b>(&self, bytes: &'b [u8], limits: &LoadLimits) -> Result<&'b [u8], LoadError> {
+        let found = bytes.len() as u64;
+        if found > limits.bytes {
+            return Err(LoadError::TooLarge { bytes: found, limit: limits.bytes });
+        }
+        if !bytes.starts_with(&self.magic) {
+            // The beginning of a plan file, or nothing at all, is one cut short.
+            let cut = self.magic.starts_with(bytes) && !bytes.is_empty();
+            let truncated = LoadError::Truncated { expected: PREFACE as u64, found };
+            return Err(if cut { truncated } else { LoadError::NotAPlan });
+        }
+        let Some((preface, content)) = bytes.split_first_chunk::<PREFACE>() else {
+            return Err(LoadError::Truncated { expected: PREFACE as u64, found });
+        };
+        let (version, rest) = take::<4>(&preface[self.magic.len()..]);
+        match u32::from_le_bytes(version) {
+            found if found == self.version => {}
+            found if found > self.version => return Err(LoadError::Newer { found, read: self.version }),
+            found => return Err(LoadError::Older { found, read: self.version }),
+        }
+        let (length, rest) = take::<8>(rest);
+        let (length, length_found) = (u64::from_le_bytes(length), content.len() as u64);
+        if length > length_found {
+            let expected = length.saturating_add(PREFACE as u64);
+            return Err(LoadError::Truncated { expected, found });
+        }
+        if length < length_found {
+            return Err(LoadError::Trailing { extra: length_found - length });
+        }
+        let (expected, found) = (ContentHash(take::<32>(rest).0), hash(content));
+        if expected != found {
+            return Err(LoadError::Damaged { expected, found });
+        }
+        Ok(content)
+    }
+}
+
 impl Plan {
     /// The plan as a file.
     pub fn to_bytes(&self) -> Vec<u8> {
@@ -180,47 +247,13 @@ impl Plan {
             out.bytes = encode(self, out.bytes);
         }
         let mut bytes = out.bytes;
-        let (length, hash) = (bytes.len() - PREFACE, hash(&bytes[PREFACE..]));
-        let preface =
-            [&MAGIC[..], &FORMAT_VERSION.to_le_bytes(), &(length as u64).to_le_bytes(), &hash.0].concat();
-        bytes[..PREFACE].copy_from_slice(&preface);
+        OF_PLANS.fill(&mut bytes);
         bytes
     }
 
     /// A plan from a file. It is well formed and nothing more: run `verify` before anything else.
     pub fn from_bytes(bytes: &[u8], limits: &LoadLimits) -> Result<Plan, LoadError> {
-        let found = bytes.len() as u64;
-        if found > limits.bytes {
-            return Err(LoadError::TooLarge { bytes: found, limit: limits.bytes });
-        }
-        if !bytes.starts_with(&MAGIC) {
-            // The beginning of a plan file, or nothing at all, is one cut short.
-            let cut = MAGIC.starts_with(bytes) && !bytes.is_empty();
-            let truncated = LoadError::Truncated { expected: PREFACE as u64, found };
-            return Err(if cut { truncated } else { LoadError::NotAPlan });
-        }
-        let Some((preface, content)) = bytes.split_first_chunk::<PREFACE>() else {
-            return Err(LoadError::Truncated { expected: PREFACE as u64, found });
-        };
-        let (version, rest) = take::<4>(&preface[MAGIC.len()..]);
-        match u32::from_le_bytes(version) {
-            FORMAT_VERSION => {}
-            found if found > FORMAT_VERSION => return Err(LoadError::Newer { found }),
-            found => return Err(LoadError::Older { found }),
-        }
-        let (length, rest) = take::<8>(rest);
-        let (length, length_found) = (u64::from_le_bytes(length), content.len() as u64);
-        if length > length_found {
-            let expected = length.saturating_add(PREFACE as u64);
-            return Err(LoadError::Truncated { expected, found });
-        }
-        if length < length_found {
-            return Err(LoadError::Trailing { extra: length_found - length });
-        }
-        let (expected, found) = (ContentHash(take::<32>(rest).0), hash(content));
-        if expected != found {
-            return Err(LoadError::Damaged { expected, found });
-        }
+        let content = OF_PLANS.open(bytes, limits)?;
         decode(content, limits)
     }
 
@@ -281,7 +314,7 @@ fn decode(content: &[u8], limits: &LoadLimits) -> Result<Plan, LoadError> {
 }
 
 /// Appends a value in postcard's form.
-fn encode(value: &impl Serialize, before: Vec<u8>) -> Vec<u8> {
+pub(crate) fn encode(value: &impl Serialize, before: Vec<u8>) -> Vec<u8> {
     // Writing into memory cannot fail, and every type of a plan has a length known beforehand.
     postcard::to_extend(value, before).expect("a plan can always be written into memory")
 }

@@ -87,9 +87,12 @@ fn each_way_to_be_no_plan_has_its_error() {
     let expected = right.len() as u64;
     assert_eq!(changed(&|b| b.truncate(b.len() - 1)), LoadError::Truncated { expected, found: expected - 1 });
     assert_eq!(changed(&|b| b.push(0)), LoadError::Trailing { extra: 1 });
-    assert_eq!(changed(&|b| b[VERSION] += 1), LoadError::Newer { found: FORMAT_VERSION + 1 });
-    assert_eq!(changed(&|b| b[VERSION] = 0), LoadError::Older { found: 0 });
-    assert_eq!(changed(&|b| b[VERSION] = 1), LoadError::Older { found: 1 });
+    assert_eq!(
+        changed(&|b| b[VERSION] += 1),
+        LoadError::Newer { found: FORMAT_VERSION + 1, read: FORMAT_VERSION }
+    );
+    assert_eq!(changed(&|b| b[VERSION] = 0), LoadError::Older { found: 0, read: FORMAT_VERSION });
+    assert_eq!(changed(&|b| b[VERSION] = 1), LoadError::Older { found: 1, read: FORMAT_VERSION });
     assert!(matches!(changed(&|b| b[CONTENT + 9] ^= 1), LoadError::Damaged { .. }));
     assert!(matches!(changed(&|b| b[HASH] ^= 1), LoadError::Damaged { .. }));
     let extra = |b: &mut Vec<u8>| {

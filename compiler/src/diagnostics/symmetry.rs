@@ -3,7 +3,8 @@
 //! In: a [`Refusal`]. Out: a warning: nothing is wrong with the program, but it has to be followed at every rank.
 
 use super::Diagnostic;
-use crate::symmetry::{Refusal, Why};
+use crate::symmetry::{Refusal, Unfolded, Unlike, Why};
+use crate::trace::Trace;
 
 /// Why not.
 pub fn refusal(refusal: &Refusal, algorithm: &str) -> Diagnostic {
@@ -17,6 +18,39 @@ pub fn refusal(refusal: &Refusal, algorithm: &str) -> Diagnostic {
         Some(help) => found.help(help),
         None => found,
     }
+}
+
+/// Why the steps of one rank cannot be made without those of the others; its promise is proved by symmetry all the same.
+pub fn unfolded(why: &Unfolded, trace: &Trace) -> Diagnostic {
+    let title =
+        format!("the steps of one rank of {} are not made without those of the others", trace.algorithm);
+    let told = match why {
+        Unfolded::Everyone => "every rank has so many partners that their programs come to the whole",
+        Unfolded::Parts => {
+            "runs of cells, or readers of one message, are not the same at each rank, taken round"
+        }
+        Unfolded::Order => "operands are combined in rank order, which is another one at each rank",
+        Unfolded::Direct => "access to other ranks' memory is laid out for all ranks together",
+        Unfolded::Unlike => "ranks that do the same were laid out in different ways",
+    };
+    Diagnostic::warning("coll::not_symmetric", title).label(trace.implements, told)
+}
+
+/// A folded plan that is not its program: the compiler's own mistake, caught before it could run.
+pub fn unlike(unlike: &Unlike, trace: &Trace) -> Diagnostic {
+    let title = match unlike {
+        Unlike::Shape => "the plan is for another world or other buffers than the program".to_string(),
+        Unlike::Promise => "the plan promises something else than the program".to_string(),
+        Unlike::Value { place, buffer, form } => format!(
+            "the plan combines cell {} of `{buffer}` at rank {} in another order than the program ({})",
+            place.cell,
+            place.rank.0,
+            form.name(),
+        ),
+    };
+    Diagnostic::error("plan::v6_expression", title)
+        .label(trace.implements, "")
+        .help("this is a fault of rcc: please report it with the program")
 }
 
 fn what(why: &Why) -> String {

@@ -89,6 +89,24 @@ impl Keys {
         (Ordering::Equal, true)
     }
 
+    /// Which of two orbits of moves comes first wherever they conflict: by all that does not go round. And whether they are of one
+    /// `step`, as far as such turns leave that open: those of its other turns do not conflict with these.
+    pub(super) fn compare_orbits(&self, a: u32, b: u32) -> (Ordering, bool) {
+        let (parts, of_a) = self.of(a);
+        let (_, of_b) = self.of(b);
+        let mut together = false;
+        // Turns that differ are of one loop: both take the same way on from there, as long as statements are the same.
+        for ((&part, &x), &y) in parts.iter().zip(of_a).zip(of_b) {
+            match part {
+                Part::Phase => together = true,
+                Part::Turn { .. } => {}
+                Part::Still if x != y => return (x.cmp(&y), together),
+                Part::Still => {}
+            }
+        }
+        (Ordering::Equal, together)
+    }
+
     /// Whether two writes are made together, at the end of one group: nothing differs up to the phase.
     pub(super) fn together(&self, a: Moment, b: Moment) -> bool {
         let (parts, of_a) = self.of(a.mv);

@@ -15,10 +15,12 @@
 //! Nothing is sampled, and nothing is taken for equal that was not compared.
 
 mod action;
+mod cover;
 mod env;
 mod find;
 mod follow;
 mod keys;
+mod lower;
 mod orbits;
 mod promise;
 mod prove;
@@ -26,6 +28,7 @@ mod rank;
 mod refusal;
 mod search;
 mod shift;
+mod validate;
 mod values;
 mod versions;
 
@@ -34,10 +37,12 @@ use plan::ids::RankId;
 use self::action::Within;
 pub use self::action::{Action, Turn};
 use self::keys::Keys;
+pub use self::lower::{Lowered, Unfolded, lower};
 pub use self::prove::{Proof, prove};
-pub use self::rank::{RankMove, of_rank};
+pub use self::rank::{RankCounts, RankMove, count_of_rank, of_rank};
 pub use self::refusal::{Refusal, Why};
 use self::search::{Setting, Stop, search, world};
+pub use self::validate::{Unlike, validate};
 use self::versions::{Read, Versions};
 use crate::check::checked::Program;
 use crate::elaborate::engine::Engine;

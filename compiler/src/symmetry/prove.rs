@@ -51,6 +51,18 @@ pub fn prove(quotient: &Quotient, limits: &Limits) -> Result<Proof, Vec<Fault>> 
     Ok(Proof { forms: quotient.versions.iter().map(|versions| versions.form).collect(), same_bits })
 }
 
+/// What every version holds, by version; none where it follows from a fault. For comparison with a plan.
+pub(super) fn expressions(
+    quotient: &Quotient,
+    versions: &Versions,
+    values: &mut Values,
+    limits: &Limits,
+) -> Vec<Option<Value>> {
+    let mut prover = Prover::new(quotient, versions, values, limits);
+    prover.evaluate();
+    prover.held
+}
+
 struct Prover<'a> {
     quotient: &'a Quotient,
     versions: &'a Versions,

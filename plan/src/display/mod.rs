@@ -11,11 +11,13 @@
 //! `entry data[3]`. `t` and `u` count the repeats of the loops around a step.
 
 mod alike;
+mod folded;
 mod rules;
 mod steps;
 
 use std::fmt::{self, Write as _};
 
+pub use self::folded::{ShowFolded, show_folded};
 use crate::collective::BlockRef;
 use crate::ids::{BufferId, RankId, SpanId};
 use crate::plan::{Buffer, ChannelKind, Overlap, Plan, Presence, ProofStatus, Role};

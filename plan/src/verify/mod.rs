@@ -27,6 +27,7 @@ mod channels;
 mod clocks;
 mod deadlock;
 mod execute;
+mod folded;
 mod ids;
 mod lifetime;
 mod limits;
@@ -40,6 +41,7 @@ mod violation;
 
 pub use channels::Fault as ChannelFault;
 pub use deadlock::{Fault as DeadlockFault, Lack};
+pub use folded::{FoldedValues, Taken, TakenNode, VerifiedFolded, verify_folded, verify_fresh_folded};
 pub use ids::{Fault as IdFault, clean_text};
 pub use lifetime::Fault as LifetimeFault;
 pub use limits::{Limits, Target};
@@ -150,6 +152,13 @@ fn sound(plan: &Plan, limits: &Limits) -> Result<Links, Vec<Violation>> {
     let links = Links::new(plan);
     channels::check(plan, &links)?;
     Ok(links)
+}
+
+/// V5, V3 of a plan that is looked at in another's stead.
+fn of_cover(plan: &Plan, links: &Links, order: &Order) -> Result<(), Vec<Violation>> {
+    let clocks = Clocks::new(plan, links, order);
+    let fences = lifetime::check(plan, links, &clocks)?;
+    races::check(plan, order, &clocks, &fences, &Places::new(plan))
 }
 
 /// V5, V3, V4.

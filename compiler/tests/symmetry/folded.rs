@@ -1,0 +1,310 @@
+//! Folded plans against plans of all ranks: the same programs, made by the whole pipeline that follows every rank.
+
+use plan::collective::BlockRef;
+use plan::file::LoadLimits;
+use plan::fold::Folded;
+use plan::ids::{BlockId, RankId};
+use plan::plan::{Operand, Plan, ProofStatus};
+use plan::verify::Limits as PlanLimits;
+use rcc_compiler::limits::Limits;
+use rcc_compiler::options::Options;
+use rcc_compiler::pipeline::{self, Loaded, NotByOne};
+use rcc_compiler::symmetry::Unfolded;
+use rcc_compiler::trace::Params;
+
+fn loaded(text: &str) -> Loaded {
+    let files: Vec<(String, Vec<u8>)> = match text {
+        "" => Vec::new(),
+        _ => vec![("test.coll".to_string(), text.as_bytes().to_vec())],
+    };
+    let loaded = pipeline::load(&files, &Limits::default());
+    assert!(loaded.diagnostics.is_empty(), "{:?}", loaded.diagnostics);
+    loaded
+}
+
+/// What two plans must agree in, in an order that does not depend on who made them.
+fn told(plan: &Plan) -> (Vec<(BlockRef, Vec<BlockRef>)>, Plan) {
+    let mut plan = plan.clone();
+    let mut clauses: Vec<_> = (plan.promise.clauses.iter())
+        .map(|clause| {
+            let mut list = plan.promise.lists[clause.list as usize].clone();
+            list.sort_unstable();
+            (clause.place, list)
+        })
+        .collect();
+    clauses.sort_unstable();
+    plan.promise.clauses.clear();
+    plan.promise.lists.clear();
+    plan.header.proof = ProofStatus::None;
+    plan.overlaps.sort_by_key(|overlap| (overlap.rank, overlap.left, overlap.left_cell));
+    (clauses, plan)
+}
+
+/// Compiles both ways; whether the folded plan is the very same.
+fn compare(loaded: &Loaded, name: &str, shape: &[u32], options: &Options) -> Result<bool, Unfolded> {
+    let algorithm = loaded.program.find(name).unwrap();
+    let request =
+        rcc_compiler::elaborate::Request { algorithm, shape: shape.to_vec(), params: Params::new() };
+    let limits = Limits::default();
+    let by_one = match pipeline::compile_by_one(loaded, &request, options, &limits, &mut |_| {}) {
+        Ok(by_one) => by_one,
+        Err(NotByOne::Unlike(why)) => panic!("{name} at {shape:?} is not symmetric: {why:?}"),
+        Err(NotByOne::Failed(why)) => panic!("{name} at {shape:?}: {why:?}"),
+    };
+    let folded = by_one.plan?;
+    assert_eq!(folded.folded().plan.header.proof, ProofStatus::BySymmetry);
+    let unfolded =
+        folded.unfold(&PlanLimits::default()).unwrap_or_else(|why| panic!("{name} at {shape:?}: {}", why[0]));
+    let whole = pipeline::compile(loaded, &request, options, &limits, &mut |_| {}).unwrap();
+    let (of_fold, of_whole) = (told(unfolded.plan()), told(whole.plan.plan()));
+    assert_eq!(of_fold.0, of_whole.0, "{name} at {shape:?}: the promise");
+    let same = of_fold.1 == of_whole.1;
+    // As a plan of all ranks it is judged by what follows every rank: V0 to V5 and V7 (`unfold`), and V6.
+    let mut plan = unfolded.into_plan();
+    plan.promise = whole.plan.plan().promise.clone();
+    let plan = plan::verify::verify(plan, &PlanLimits::default()).unwrap();
+    let trace = &whole.proved.trace;
+    rcc_compiler::validate::validate(trace, &whole.proved.graph, &plan)
+        .unwrap_or_else(|why| panic!("{name} at {shape:?}: {why:?}"));
+    Ok(same)
+}
+
+/// What is laid out alike at all ranks is the very plan of all ranks; two slots leave rings room to do so.
+#[test]
+fn a_folded_plan_is_the_plan_of_all_ranks() {
+    let loaded = loaded("");
+    for name in [
+        "std::allreduce::ring",
+        "std::allgather::ring",
+        "std::reducescatter::ring",
+        "std::barrier::dissemination",
+        "std::alltoall::direct",
+    ] {
+        for n in 2..=16 {
+            assert_eq!(compare(&loaded, name, &[n], &Options::default()), Ok(true), "{name} at {n}");
+        }
+    }
+    for shape in [[2, 2], [2, 3], [3, 2], [4, 4], [5, 3]] {
+        let found = compare(&loaded, "std::alltoall::two_level", &shape, &Options::default());
+        assert!(found.is_ok(), "{shape:?}: {found:?}");
+    }
+}
+
+/// Where ranks give way to each other the two may differ, and there may be none; but what there is, is right.
+#[test]
+fn folded_plans_are_right_however_they_are_laid_out() {
+    let loaded = loaded("");
+    let mut none = 0;
+    for name in [
+        "std::allreduce::ring",
+        "std::allgather::ring",
+        "std::allgather::bruck",
+        "std::reducescatter::ring",
+        "std::alltoall::bruck",
+        "std::alltoall::direct",
+        "std::barrier::dissemination",
+    ] {
+        for n in 2..=13 {
+            for (slots, blocks, fuse) in [(2, 8, true), (1, 1, true), (3, 2, true), (2, 3, false)] {
+                let options = Options { slots, blocks, fuse, ..Options::default() };
+                match compare(&loaded, name, &[n], &options) {
+                    Ok(_) => {}
+                    Err(why) => {
+                        assert!(matches!(why, Unfolded::Unlike | Unfolded::Parts), "{name} at {n}: {why:?}");
+                        none += 1;
+                    }
+                }
+            }
+        }
+    }
+    assert!(none < 80, "{none} have none");
+}
+
+/// Combined in rank order, which is another order at each rank: no rank speaks for another's bits.
+#[test]
+fn what_is_combined_in_rank_order_is_not_folded() {
+    let loaded = loaded("");
+    for name in ["std::allreduce::one_shot", "std::allreduce::two_shot"] {
+        assert_eq!(compare(&loaded, name, &[6], &Options::default()), Err(Unfolded::Order), "{name}");
+    }
+}
+
+#[test]
+fn files_are_read_as_they_were_written() {
+    let loaded = loaded("");
+    for (name, n) in
+        [("std::allreduce::ring", 1000), ("std::alltoall::bruck", 12), ("std::barrier::dissemination", 9)]
+    {
+        let folded = folded(&loaded, name, n);
+        let bytes = folded.to_bytes();
+        assert!(bytes.len() < 4096, "{name}: {} bytes", bytes.len());
+        assert!(Folded::begins(&bytes) && Plan::from_bytes(&bytes, &LoadLimits::default()).is_err());
+        assert_eq!(Folded::from_bytes(&bytes, &LoadLimits::default()), Ok(folded));
+        for at in (0..bytes.len()).step_by(7) {
+            let mut spoilt = bytes.clone();
+            spoilt[at] ^= 0x10;
+            assert!(Folded::from_bytes(&spoilt, &LoadLimits::default()).is_err());
+            assert!(Folded::from_bytes(&bytes[..at], &LoadLimits::default()).is_err());
+        }
+    }
+}
+
+fn folded(loaded: &Loaded, name: &str, n: u32) -> Folded {
+    let algorithm = loaded.program.find(name).unwrap();
+    let request = rcc_compiler::elaborate::Request { algorithm, shape: vec![n], params: Params::new() };
+    let by_one =
+        pipeline::compile_by_one(loaded, &request, &Options::default(), &Limits::default(), &mut |_| {});
+    let Ok(by_one) = by_one else { panic!("{name} at {n}") };
+    by_one.plan.unwrap_or_else(|why| panic!("{name} at {n}: {why:?}")).folded().clone()
+}
+
+/// The program of one rank, as it is shown, is its part of the plan of all.
+#[test]
+fn one_rank_is_shown_as_it_stands_in_the_whole() {
+    let loaded = loaded("");
+    for (name, n) in
+        [("std::allreduce::ring", 5), ("std::alltoall::bruck", 6), ("std::barrier::dissemination", 9)]
+    {
+        let verified = plan::verify::verify_folded(folded(&loaded, name, n), &PlanLimits::default()).unwrap();
+        let whole = verified.unfold(&PlanLimits::default()).unwrap();
+        for rank in (0..n).map(RankId) {
+            let one = verified.rank(rank);
+            let named = |plan: &Plan, operand: &Operand| match *operand {
+                Operand::Channel(c) => {
+                    let channel = &plan.channels[c.index()];
+                    let end = |b: BlockId| (plan.blocks[b.index()].rank, plan.blocks[b.index()].position);
+                    let readers: Vec<_> = plan.readers(channel).iter().map(|&b| end(b)).collect();
+                    format!("{:?} {:?} {readers:?}", channel.kind, end(channel.writer))
+                }
+                other => format!("{other:?}"),
+            };
+            let steps = |plan: &Plan| -> Vec<_> {
+                let blocks = plan.blocks_of(rank);
+                let first = blocks[0].prologue.start;
+                let ids = blocks.iter().flat_map(|b| b.prologue.start..b.epilogue.end);
+                ids.map(|id| {
+                    let step = &plan.steps[id as usize];
+                    let told =
+                        |operands: &[Operand]| operands.iter().map(|o| named(plan, o)).collect::<Vec<_>>();
+                    let waits: Vec<u32> = plan.waits(step).iter().map(|wait| wait.0 - first).collect();
+                    (told(plan.src(step)), told(plan.dst(step)), waits, step.width, step.span)
+                })
+                .collect()
+            };
+            assert_eq!(steps(&one), steps(whole.plan()), "{name} at {n}, rank {rank:?}");
+        }
+    }
+}
+
+/// Random changes of folded plans: refused exactly if the plan of all ranks is, by the rules that follow every rank.
+#[test]
+fn mutants_are_refused_exactly_if_the_whole_is() {
+    let loaded = loaded("");
+    let limits = PlanLimits::default();
+    let (mut accepted, mut refused) = (0, 0);
+    let mut seed = 0x9e37_79b9_7f4a_7c15u64;
+    let mut random = move |below: usize| {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        (seed % below.max(1) as u64) as usize
+    };
+    for (name, n) in [
+        ("std::allreduce::ring", 4),
+        ("std::allgather::ring", 5),
+        ("std::allgather::bruck", 6),
+        ("std::alltoall::bruck", 4),
+        ("std::alltoall::direct", 4),
+        ("std::barrier::dissemination", 6),
+    ] {
+        let original = folded(&loaded, name, n);
+        for _ in 0..250 {
+            let mut mutant = original.clone();
+            for _ in 0..=random(2) {
+                mutate(&mut mutant, &mut random);
+            }
+            let by_one = plan::verify::verify_folded(mutant.clone(), &limits);
+            match mutant.unfold(&limits) {
+                Err(_) => assert!(by_one.is_err(), "{name}: {:?}", mutant.misfit()),
+                Ok(whole) => {
+                    let whole = plan::verify::verify(whole, &limits);
+                    let told = |verdict: Result<(), Vec<plan::verify::Violation>>| {
+                        verdict.map_err(|all| all[0].to_string())
+                    };
+                    let (a, b) = (told(by_one.map(|_| ())), told(whole.map(|_| ())));
+                    assert_eq!(a.is_ok(), b.is_ok(), "{name}: folded {a:?}, whole {b:?}");
+                    if a.is_ok() { accepted += 1 } else { refused += 1 }
+                }
+            }
+        }
+    }
+    assert!(accepted > 20 && refused > 200, "{accepted} {refused}");
+}
+
+fn mutate(folded: &mut Folded, random: &mut impl FnMut(usize) -> usize) {
+    let plan = &mut folded.plan;
+    let order = plan.header.ranks / folded.rotation.step;
+    match random(9) {
+        0 => {
+            let at = random(plan.operands.len());
+            if let Some(Operand::Local { cell, .. }) = plan.operands.get_mut(at) {
+                *cell = random(*cell as usize + 3) as u32;
+            }
+        }
+        1 => {
+            let (a, b) = (random(plan.operands.len()), random(plan.operands.len()));
+            plan.operands.swap(a, b);
+        }
+        2 => {
+            let (a, b) = (random(plan.steps.len()), random(plan.steps.len()));
+            if plan.steps[a].sources == plan.steps[b].sources
+                && plan.steps[a].destinations == plan.steps[b].destinations
+            {
+                let count = usize::from(plan.steps[a].sources + plan.steps[a].destinations);
+                for i in 0..count {
+                    plan.operands
+                        .swap(plan.steps[a].operands as usize + i, plan.steps[b].operands as usize + i);
+                }
+            }
+        }
+        3 => {
+            let at = random(folded.times.len());
+            if let Some(times) = folded.times.get_mut(at) {
+                *times = random(order as usize) as u32;
+            }
+        }
+        4 => {
+            let at = random(folded.rotation.buffers.len());
+            let turn = &mut folded.rotation.buffers[at];
+            let blocks = plan.buffers[at].blocks;
+            match random(2) {
+                0 => turn.blocks = random(blocks as usize) as u32,
+                _ => turn.cells = random(plan.header.cells as usize) as u32,
+            }
+        }
+        5 => plan.header.k_min = 1 + random(3) as u32,
+        6 => {
+            let at = random(plan.promise.lists.len());
+            if let Some(list) = plan.promise.lists.get_mut(at) {
+                let operand = random(list.len());
+                list[operand].rank = RankId(random(plan.header.ranks as usize) as u32);
+                list[operand].block = random(2) as u32;
+            }
+        }
+        7 => {
+            let at = random(plan.steps.len());
+            let step = &mut plan.steps[at];
+            match random(3) {
+                0 => step.post ^= true,
+                1 => step.round_each ^= true,
+                _ => step.width = 1 + random(2) as u32,
+            }
+        }
+        _ => {
+            let (a, b) = (random(folded.times.len()), random(folded.times.len()));
+            if !folded.times.is_empty() {
+                folded.times.swap(a, b);
+            }
+        }
+    }
+}
