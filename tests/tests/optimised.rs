@@ -70,6 +70,24 @@ fn a_chain_broadcast_has_one_step_per_rank() {
 
 /// What goes up must not wait for what comes down.
 #[test]
+fn many_messages_of_a_pair_in_one_round_are_a_pipeline() {
+    // Swing sends single chunks: n/2 in the first step, from each rank to one other. A rank takes 2(n - 1) messages; each is part of a
+    // step. All but what it has at entry goes on in the step that makes it as long as slots last: with two, a step for
+    // every other message is more than enough.
+    let loaded = library();
+    for n in [4, 8, 16, 32, 64] {
+        let compiled = compiled(&loaded, "std::allreduce::swing", &[n]).unwrap();
+        let plan = compiled.plan.plan();
+        assert!(plan.header.k_min <= 2);
+        assert_eq!(plan.header.scratch_cells, vec![0; n as usize], "nothing is put aside");
+        for rank in (0..n).map(RankId) {
+            let steps: usize = plan.blocks_of(rank).iter().map(|block| block.body.len()).sum();
+            assert!(steps <= 3 * (n as usize - 1), "{n} ranks: rank {} has {steps} steps", rank.0);
+        }
+    }
+}
+
+#[test]
 fn a_tree_goes_up_and_down_in_blocks_of_their_own() {
     let loaded = library();
     for n in 2..=16u32 {

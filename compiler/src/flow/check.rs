@@ -31,7 +31,7 @@ pub(crate) fn check(trace: &Trace, graph: &ChunkGraph, flow: &Flow) -> Result<()
                 let place = graph.places.index(operand.place.plus(i));
                 let value = match operand.maker() {
                     Some(maker) => made.get(&(maker, i)).copied(),
-                    None if operand.entry => graph.entry(place).map(|v| graph.version(v).value),
+                    None if operand.entry() => graph.entry(place).map(|v| graph.version(v).value),
                     None => held.get(&place).and_then(|all| {
                         let overwritten = special.guard.map_or(u32::MAX, |guard| flow.node(guard).round);
                         let until = flow.node(special.by.unwrap_or(id)).round.min(overwritten);

@@ -39,8 +39,10 @@ pub(crate) struct Flow {
     pub(crate) operands: Vec<Operand>,
     /// Further homes of nodes, sorted by node.
     pub(crate) extra: Vec<(NodeId, Home)>,
-    /// By operand.
-    special: FxHashMap<u32, Special>,
+    /// By operand, one more than each of the two nodes of [`Special`], 0 for none; as long as needed.
+    special: Vec<(u32, u32)>,
+    /// Whether some node overwrites what another of its `step` reads.
+    pub(crate) guarded: bool,
     /// Of nodes that copy within their rank: a node that reads the very cells of their home, and the hazard but for that.
     pub(crate) hazard_but_for: FxHashMap<NodeId, (NodeId, u32)>,
 }
@@ -101,13 +103,8 @@ pub(crate) struct Home {
 pub(crate) struct Operand {
     /// Where it lies.
     pub(crate) place: Place,
-    maker: NodeId,
-    /// It is the entry value of the place.
-    pub(crate) entry: bool,
-    /// And nothing ever overwrites it.
-    pub(crate) stays: bool,
-    /// `Flow::special` has something on it.
-    special: bool,
+    /// The node that made it; above, what is true of it.
+    maker: u32,
 }
 
 /// What is so of few operands.
@@ -119,18 +116,54 @@ pub(crate) struct Special {
     pub(crate) guard: Option<NodeId>,
 }
 
-/// Stands for no node.
-const NOBODY: NodeId = NodeId(u32::MAX);
+/// In `Operand::maker`: it is the entry value of the place, nothing ever overwrites it, `Flow::special` has something on it.
+const ENTRY: u32 = 1 << 31;
+const STAYS: u32 = 1 << 30;
+const SPECIAL: u32 = 1 << 29;
+/// Stands for no node. (Half a billion nodes take more memory than anyone has.)
+const NOBODY: u32 = SPECIAL - 1;
 
 impl Operand {
     /// One that lies at a place.
     pub(crate) fn new(place: Place, entry: bool, maker: Option<NodeId>) -> Operand {
-        Operand { place, maker: maker.unwrap_or(NOBODY), entry, stays: false, special: false }
+        let mut operand = Operand { place, maker: NOBODY };
+        operand.set(ENTRY, entry);
+        operand.set_maker(maker);
+        operand
     }
 
     /// Who made exactly these cells.
     pub(crate) fn maker(&self) -> Option<NodeId> {
-        (self.maker != NOBODY).then_some(self.maker)
+        let maker = self.maker & NOBODY;
+        (maker != NOBODY).then_some(NodeId(maker))
+    }
+
+    /// Whether it is the entry value of the place.
+    pub(crate) fn entry(&self) -> bool {
+        self.maker & ENTRY != 0
+    }
+
+    /// Whether it is an entry value that nothing ever overwrites.
+    pub(crate) fn stays(&self) -> bool {
+        self.maker & STAYS != 0
+    }
+
+    pub(crate) fn set_stays(&mut self, stays: bool) {
+        self.set(STAYS, stays);
+    }
+
+    /// It lies at another place instead: an entry value that stays there.
+    pub(crate) fn move_to_entry(&mut self, place: Place) {
+        self.place = place;
+        self.set(ENTRY | STAYS, true);
+    }
+
+    fn set_maker(&mut self, maker: Option<NodeId>) {
+        self.maker = self.maker & !NOBODY | maker.map_or(NOBODY, |NodeId(maker)| maker.min(NOBODY));
+    }
+
+    fn set(&mut self, what: u32, so: bool) {
+        self.maker = if so { self.maker | what } else { self.maker & !what };
     }
 }
 
@@ -145,19 +178,33 @@ impl Flow {
 
     /// What is special about an operand.
     pub(crate) fn special(&self, at: usize) -> Special {
-        match self.operands[at].special {
-            true => self.special.get(&(at as u32)).copied().unwrap_or_default(),
+        match self.operands[at].maker & SPECIAL != 0 {
+            true => {
+                let (by, guard) = self.special.get(at).copied().unwrap_or_default();
+                Special { by: by.checked_sub(1).map(NodeId), guard: guard.checked_sub(1).map(NodeId) }
+            }
             false => Special::default(),
         }
     }
 
     pub(crate) fn set_special(&mut self, at: usize, special: Special) {
-        self.operands[at].special = true;
-        self.special.insert(at as u32, special);
+        self.operands[at].set(SPECIAL, true);
+        if self.special.len() <= at {
+            self.special.resize(self.operands.len(), (0, 0));
+        }
+        let number = |node: Option<NodeId>| node.map_or(0, |NodeId(id)| id + 1);
+        self.special[at] = (number(special.by), number(special.guard));
+        self.guarded |= special.guard.is_some();
+    }
+
+    /// The further homes of a node.
+    pub(crate) fn extra_of(&self, id: NodeId) -> impl Iterator<Item = Home> + use<'_> {
+        let start = self.extra.partition_point(|&(node, _)| node < id);
+        self.extra[start..].iter().take_while(move |(node, _)| *node == id).map(|&(_, home)| home)
     }
 
     pub(crate) fn set_maker(&mut self, at: usize, maker: Option<NodeId>) {
-        self.operands[at].maker = maker.unwrap_or(NOBODY);
+        self.operands[at].set_maker(maker);
     }
 
     pub(crate) fn range(node: &Node) -> std::ops::Range<usize> {

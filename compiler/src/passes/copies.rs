@@ -38,7 +38,7 @@ pub(super) fn run(flow: &mut Flow, options: &Options) {
 fn copied(flow: &Flow, id: NodeId) -> Option<NodeId> {
     let node = flow.node(id);
     let operand = flow.operands(node).first().filter(|_| node.kind == Kind::Copy)?;
-    let maker = operand.maker().filter(|_| operand.place.rank == node.rank && !operand.entry)?;
+    let maker = operand.maker().filter(|_| operand.place.rank == node.rank && !operand.entry())?;
     let before = flow.node(maker);
     // In a `step` another move may read the old value of the place, of which `hazard` knows nothing.
     // The maker itself may read the very cells: it does so before it writes.

@@ -16,14 +16,12 @@ pub(super) fn run(flow: &mut Flow) {
         }
         for at in Flow::range(&node) {
             let operand = flow.operands[at];
-            let Some(copy) = operand.maker().filter(|_| !operand.entry) else { continue };
+            let Some(copy) = operand.maker().filter(|_| !operand.entry()) else { continue };
             let of_copy = flow.nodes[copy.index()];
             let original = flow.operands[of_copy.first as usize];
-            let within = original.place.rank == of_copy.rank && original.entry && original.stays;
+            let within = original.place.rank == of_copy.rank && original.entry() && original.stays();
             if of_copy.copies() && !of_copy.home.stored && within {
-                flow.operands[at].place = original.place;
-                flow.operands[at].entry = true;
-                flow.operands[at].stays = true;
+                flow.operands[at].move_to_entry(original.place);
                 flow.set_maker(at, original.maker());
                 let special = flow.special(at);
                 flow.set_special(at, Special { guard: None, ..special });

@@ -4,10 +4,10 @@
 //! and `validate` judge it by code that shares nothing with this.
 //!
 //! The one hard idea: an order T of all nodes that keeps every dependence (`keys`). Messages are sent by the step that makes their
-//! value where T allows, else by a step of their own at the start of the round that takes them (`transfers`, `agenda`). What
-//! joins channels is one block; what is left apart is independent (`blocks`). A run of all blocks with so many slots per
-//! channel shows that nothing gets stuck, and changes what would (`simulate`). What blocks of a rank must wait for
-//! then follows from the memory they share (`waits`).
+//! value where T allows, else by a step of their own at the start of the round that takes them (`transfers`, `agenda`); rounds with
+//! too many messages for that are spread (`spread`). What joins channels is one block; what is left apart is independent
+//! (`blocks`). A run of all blocks with so many slots per channel shows that nothing gets stuck, and changes what would
+//! (`simulate`). What blocks of a rank must wait for then follows from the memory they share (`waits`).
 
 mod agenda;
 mod blocks;
@@ -20,6 +20,7 @@ mod program;
 mod resolve;
 mod simulate;
 pub(crate) mod spans;
+mod spread;
 mod transfers;
 mod waits;
 
@@ -32,7 +33,7 @@ use self::agenda::Agenda;
 use self::keys::Keys;
 use self::program::Order;
 use self::resolve::Resolver;
-use self::transfers::Transfers;
+use self::transfers::Numbered;
 use crate::graph::{ChunkGraph, Form, PlaceTable};
 use crate::options::{Multicast, Options};
 use crate::source::Sources;
@@ -55,11 +56,19 @@ pub fn schedule(trace: &Trace, graph: &ChunkGraph, options: &Options, sources: &
     let planned = ways.find_map(|(widest, several)| {
         let mut flow = flow::build(trace, graph, &places, &finished, &spans, widest);
         passes::run(trace, graph, options, &mut flow);
-        let keys = Keys::new(&flow, trace.ranks);
-        let mut transfers = Transfers::new(&flow, &keys, options, several);
+        let mut keys = Keys::new(&flow, trace.ranks);
+        let mut numbered = Numbered::new(&flow, &keys, several);
+        let crowded = !several && numbered.is_crowded(options.slots.max(1));
+        let spread = crowded && spread::run(&mut flow, &keys, &numbered, &places);
+        if spread {
+            keys = Keys::new(&flow, trace.ranks);
+            numbered = numbered.in_rounds_of(&flow, &keys);
+        }
+        let mut transfers = numbered.decide(&flow, &keys, options, spread);
         let agenda = Agenda::new(&flow, &keys, &transfers, trace.ranks);
-        let blocks = blocks::assign(&flow, &transfers, &agenda, options);
+        let mut blocks = blocks::assign(&flow, &transfers, &agenda, options);
         let run = simulate::simulate(&flow, &keys, &mut transfers, &agenda, &blocks, options)?;
+        blocks.of_event = Vec::new();
         Some((flow, transfers, blocks, run))
     });
     // With messages of one reader that fit their channels the run always ends.
@@ -73,8 +82,7 @@ pub fn schedule(trace: &Trace, graph: &ChunkGraph, options: &Options, sources: &
     let program = program::write(&resolver, &run, &blocks, &order, &waits, &joined);
 
     let mut channels = Vec::new();
-    let (writers, readers) = program::ends(&resolver, &run);
-    for (link, writer) in transfers.links.iter().zip(writers) {
+    for (link, &writer) in transfers.links.iter().zip(&run.writers) {
         let kind = if link.counter { ChannelKind::Counter } else { ChannelKind::Slots };
         channels.push(Channel { writer, readers: link.first_end..link.first_end + link.readers, kind });
     }
@@ -98,7 +106,7 @@ pub fn schedule(trace: &Trace, graph: &ChunkGraph, options: &Options, sources: &
         overlaps: memory.overlaps.clone(),
         promise: memory.promise.clone(),
         channels,
-        readers,
+        readers: run.readers,
         blocks: program.blocks,
         steps: program.steps,
         operands: program.operands,

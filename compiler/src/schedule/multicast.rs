@@ -95,7 +95,7 @@ fn values(flow: &Flow, keys: &Keys, list: &[Transfer], wishes: &[Wish]) -> Vec<u
         let reader = flow.node(transfer.reader);
         let value = Value {
             place: operand.place,
-            entry: operand.entry,
+            entry: operand.entry(),
             maker: wish.maker,
             width: reader.width,
             lane: wish.lane,

@@ -2,7 +2,7 @@
 //!
 //! In: what each rank does, blocks, waits, joins. Out: the arrays. Blocks are sorted by rank; a joined run of events is one step.
 
-use plan::ids::{BlockId, RankId, StepId};
+use plan::ids::{RankId, StepId};
 use plan::plan::{Block, Operand, Step};
 
 use super::blocks::Blocks;
@@ -125,20 +125,4 @@ pub(super) fn write(
         *wait = StepId(step_of[wait.index()]);
     }
     program
-}
-
-/// The block of each channel's writer, and of each reader's end, found by the events that use them.
-pub(super) fn ends(resolver: &Resolver<'_>, run: &Run) -> (Vec<BlockId>, Vec<BlockId>) {
-    let transfers = resolver.transfers;
-    let mut writers = vec![BlockId(0); transfers.links.len()];
-    let mut readers = vec![BlockId(0); transfers.ends as usize];
-    for (&event, &block) in run.events.iter().zip(&run.blocks) {
-        for id in resolver.sent(event) {
-            writers[transfers.list[id.index()].channel as usize] = BlockId(block);
-        }
-        for id in resolver.taken(event) {
-            readers[transfers.list[id.index()].end as usize] = BlockId(block);
-        }
-    }
-    (writers, readers)
 }

@@ -279,7 +279,7 @@ impl<'a> Resolver<'a> {
     fn read(&self, operand: &flow::Operand) -> Operand {
         let Place { buffer, cell, .. } = operand.place;
         match self.memory.entry[buffer.index()] {
-            Some(entry) if operand.entry => Operand::Local { buffer: entry, cell },
+            Some(entry) if operand.entry() => Operand::Local { buffer: entry, cell },
             _ => self.written(operand.place),
         }
     }
@@ -320,6 +320,10 @@ impl<'a> Resolver<'a> {
                 self.scratch_cells[rank.index()] += 1;
             }
         }
+        let aside = |sent: &Sent| matches!(sent, Sent::Aside | Sent::Later { aside: true });
+        if !self.flow.guarded && !self.transfers.list.iter().any(|transfer| aside(&transfer.sent)) {
+            return;
+        }
         for &event in &run.events {
             match event {
                 Event::Make(id) => {
@@ -351,7 +355,7 @@ impl<'a> Resolver<'a> {
 pub(super) fn keep_what_is_read(flow: &mut Flow, transfers: &Transfers, run: &Run) {
     let mut kept: Vec<(NodeId, Place)> = Vec::new();
     let mut keep = |operand: &flow::Operand| {
-        if let Some(maker) = operand.maker().filter(|_| !operand.entry) {
+        if let Some(maker) = operand.maker().filter(|_| !operand.entry()) {
             kept.push((maker, operand.place));
         }
     };

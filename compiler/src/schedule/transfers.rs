@@ -8,6 +8,8 @@
 //! On a channel with several readers each message is as many transfers, one for each reader, neighbours in the list. The first of them,
 //! whose reader comes first in T, stands for the message where it is sent.
 
+use std::collections::VecDeque;
+
 use plan::ids::RankId;
 
 use super::keys::{Keys, counting_sort};
@@ -83,22 +85,70 @@ pub(super) struct Transfers {
 /// No transfer.
 pub(super) const NONE: u32 = u32::MAX;
 
-impl Transfers {
+/// Transfers in the order of their channels, before it is known who sends them.
+pub(super) struct Numbered {
+    pub(super) list: Vec<Transfer>,
+    pub(super) links: Vec<Link>,
+    /// As in [`Transfers`].
+    pub(super) of_operand: Vec<u32>,
+    wishes: Vec<Wish>,
+}
+
+impl Numbered {
     /// All transfers; those of one value to several ranks as one message on one channel if `multicast`.
-    pub(super) fn new(flow: &Flow, keys: &Keys, options: &Options, multicast: bool) -> Transfers {
+    pub(super) fn new(flow: &Flow, keys: &Keys, multicast: bool) -> Numbered {
         let (mut list, wishes) = collect(flow, keys);
         let groups = if multicast { multicast::find(flow, keys, &list, &wishes) } else { Groups::default() };
         let (links, wishes) = number(&mut list, &wishes, &groups);
-        let ends = links.last().map_or(0, |link: &Link| link.first_end + link.readers);
-        decide(keys, options, &mut list, &wishes, flow.nodes.len());
         let mut of_operand = vec![NONE; flow.operands.len()];
         for (id, transfer) in (0..).zip(&list) {
             of_operand[transfer.operand as usize] = id;
         }
+        Numbered { list, links, of_operand, wishes }
+    }
+
+    /// Whether more messages are taken from some channel in one round than it has slots.
+    pub(super) fn is_crowded(&self, slots: u32) -> bool {
+        let (mut count, mut before) = (0, (NONE, 0));
+        self.list.iter().zip(&self.wishes).any(|(transfer, wish)| {
+            let here = (transfer.channel, wish.due);
+            count = if here == before { count + 1 } else { 1 };
+            before = here;
+            count > slots && !self.links[transfer.channel as usize].counter
+        })
+    }
+
+    /// By node: how many transfers carry its value.
+    pub(super) fn count_by_maker(&self, nodes: usize) -> Vec<u32> {
+        let mut count = vec![0; nodes];
+        for wish in self.wishes.iter().filter(|wish| wish.maker != NONE) {
+            count[wish.maker as usize] += 1;
+        }
+        count
+    }
+
+    /// The same transfers where nodes have been given other rounds.
+    #[must_use]
+    pub(super) fn in_rounds_of(mut self, flow: &Flow, keys: &Keys) -> Numbered {
+        for (transfer, wish) in self.list.iter().zip(&mut self.wishes) {
+            wish.due = due(flow, keys, transfer.operand, transfer.reader);
+        }
+        self
+    }
+
+    /// Says who sends each. If `held`, what is sent along never needs more slots than there are, were in each
+    /// round all messages to be taken before any is sent.
+    pub(super) fn decide(self, flow: &Flow, keys: &Keys, options: &Options, held: bool) -> Transfers {
+        let Numbered { mut list, links, of_operand, wishes } = self;
+        let ends = links.last().map_or(0, |link: &Link| link.first_end + link.readers);
+        let room = held.then_some(options.slots.max(1));
+        decide(flow, keys, options, room, &mut list, &wishes);
         let (starts, fused) = by_maker(&list, &wishes, flow.nodes.len());
         Transfers { list, links, ends, of_operand, starts, fused }
     }
+}
 
+impl Transfers {
     /// What a node sends when it acts.
     pub(super) fn fused(&self, node: NodeId) -> &[TransferId] {
         let (start, end) = (self.starts[node.index()], self.starts[node.index() + 1]);
@@ -158,11 +208,16 @@ fn collect(flow: &Flow, keys: &Keys) -> (Vec<Transfer>, Vec<Wish>) {
                 to: node.rank.0,
                 lane: (u32::from(node.lane) << 16 | lane.min(0xffff)) << 1 | u32::from(node.is_signal()),
                 maker: operand.maker().map_or(NONE, |NodeId(maker)| maker),
-                due: keys.round_start(flow.node(keys.due(flow, at as u32, reader)).round),
+                due: due(flow, keys, at as u32, reader),
             });
         }
     }
     (list, wishes)
+}
+
+/// When a step of its own would send what is taken.
+fn due(flow: &Flow, keys: &Keys, operand: u32, reader: NodeId) -> u32 {
+    keys.round_start(flow.node(keys.due(flow, operand, reader)).round)
 }
 
 /// Sorts transfers by channel, and numbers channels and messages; channels with several readers come last.
@@ -205,28 +260,44 @@ fn number(list: &mut Vec<Transfer>, wishes: &[Wish], groups: &Groups) -> (Vec<Li
     (links, sorted.into_iter().map(|id| wishes[id as usize]).collect())
 }
 
-/// Who sends each: channel by channel, in the order in which messages are taken.
-fn decide(keys: &Keys, options: &Options, list: &mut [Transfer], wishes: &[Wish], nodes: usize) {
+/// Who sends each: channel by channel, in the order in which messages are taken. With `room`, what is sent along has room
+/// in so many slots.
+fn decide(
+    flow: &Flow,
+    keys: &Keys,
+    options: &Options,
+    room: Option<u32>,
+    list: &mut [Transfer],
+    wishes: &[Wish],
+) {
     let mut last = 0;
     let mut maker_before = NONE;
-    let mut count = vec![0u32; nodes];
+    let mut count = vec![0u32; flow.nodes.len()];
     let mut before = (NONE, NONE, Sent::Fused);
-    for (transfer, wish) in list.iter_mut().zip(wishes) {
+    let mut slots = room.map(Slots::new);
+    for (at, wish) in wishes.iter().enumerate() {
+        let transfer = list[at];
         if (transfer.channel, transfer.number) == (before.0, before.1) {
             // Another reader of the same message.
-            transfer.sent = before.2;
+            list[at].sent = before.2;
             continue;
         }
         if transfer.number == 0 {
             (last, maker_before) = (0, NONE);
+            slots.iter_mut().for_each(Slots::clear);
         }
+        let cells = if slots.is_some() { flow.node(transfer.reader).width } else { 0 };
         let fused = options.fuse
             && wish.maker != NONE
             && wish.maker != maker_before
             && keys.at(NodeId(wish.maker)) > last
-            && count[wish.maker as usize] < options.operands;
+            && count[wish.maker as usize] < options.operands
+            && slots.as_mut().is_none_or(|slots| slots.have_room(keys.at(NodeId(wish.maker)), cells));
+        if let Some(slots) = &mut slots {
+            slots.put(keys.round_start(flow.node(transfer.reader).round), cells);
+        }
         maker_before = if fused { wish.maker } else { NONE };
-        (transfer.sent, last) = match fused {
+        let (sent, when) = match fused {
             true => {
                 count[wish.maker as usize] += 1;
                 (Sent::Fused, keys.at(NodeId(wish.maker)))
@@ -234,7 +305,40 @@ fn decide(keys: &Keys, options: &Options, list: &mut [Transfer], wishes: &[Wish]
             false if wish.due >= last => (Sent::Alone, wish.due),
             false => (Sent::Aside, keys.before(transfer.reader)),
         };
-        before = (transfer.channel, transfer.number, transfer.sent);
+        (list[at].sent, last) = (sent, when);
+        before = (transfer.channel, transfer.number, sent);
+    }
+}
+
+/// What the slots of one channel hold, if in every round messages are first taken, then sent.
+struct Slots {
+    count: u32,
+    held: u32,
+    /// When the round begins in which each message in them is taken, and its cells; in order.
+    messages: VecDeque<(u32, u32)>,
+}
+
+impl Slots {
+    fn new(count: u32) -> Slots {
+        Slots { count, held: 0, messages: VecDeque::new() }
+    }
+
+    fn clear(&mut self) {
+        self.held = 0;
+        self.messages.clear();
+    }
+
+    /// Whether so many cells have room at some time. (Those that never have go side by side with their reader.)
+    fn have_room(&mut self, when: u32, cells: u32) -> bool {
+        while let Some((_, cells)) = self.messages.pop_front_if(|&mut (taken, _)| taken < when) {
+            self.held -= cells;
+        }
+        self.held == 0 || self.held + cells <= self.count
+    }
+
+    fn put(&mut self, taken: u32, cells: u32) {
+        self.messages.push_back((taken, cells));
+        self.held += cells;
     }
 }
 

@@ -20,6 +20,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::ops::Range;
 
+use plan::ids::BlockId;
+
 use crate::flow::{Flow, NodeId};
 use crate::options::Options;
 use crate::schedule::agenda::{Agenda, Event};
@@ -33,6 +35,10 @@ pub(in crate::schedule) struct Run {
     /// The block of each.
     pub(in crate::schedule) blocks: Vec<u32>,
     pub(in crate::schedule) starts: Vec<u32>,
+    /// By channel: the block that writes it.
+    pub(in crate::schedule) writers: Vec<BlockId>,
+    /// By reader's end of a channel: the block that reads it.
+    pub(in crate::schedule) readers: Vec<BlockId>,
 }
 
 /// Runs all ranks; nothing if some message is wider than its channel has slots, and no gang could take it.
@@ -57,8 +63,17 @@ pub(in crate::schedule) fn simulate(
             }
         }
     }
-    let mut run =
-        Run { events: Vec::with_capacity(agenda.events.len()), blocks: Vec::new(), starts: vec![0] };
+    let mut readers = vec![BlockId(0); simulation.transfers.ends as usize];
+    for first in simulation.transfers.list.iter().filter(|transfer| transfer.number == 0) {
+        readers[first.end as usize] = BlockId(simulation.block_of[first.reader.index()]);
+    }
+    let mut run = Run {
+        events: Vec::with_capacity(agenda.events.len()),
+        blocks: Vec::with_capacity(agenda.events.len()),
+        starts: vec![0],
+        writers: simulation.writer_of.into_iter().map(BlockId).collect(),
+        readers,
+    };
     for rank in simulation.ranks {
         for (event, block) in rank.done {
             run.events.push(event);

@@ -34,6 +34,9 @@ impl Simulation<'_> {
 
     /// When in T the place that it reads is overwritten by something of the same `step`.
     pub(super) fn guard(&self, event: Event) -> Option<u32> {
+        if !self.flow.guarded {
+            return None;
+        }
         let operand = match event {
             Event::Make(id) => {
                 let node = self.flow.node(id);
