@@ -62,6 +62,9 @@ pub(super) struct Work {
     pub(super) take: PerByte,
     /// Writing a message.
     pub(super) put: PerByte,
+    /// The same between ranks that share a core.
+    pub(super) take_near: PerByte,
+    pub(super) put_near: PerByte,
     /// Engines that stream: the larger number of sources or destinations counts, at this rate.
     pub(super) stream: PerByte,
     /// What the memory of a rank takes for a byte read or written.
@@ -91,24 +94,25 @@ impl Work {
                 write_again: PerByte::NOTHING,
                 take: PerByte::NOTHING,
                 put: PerByte::NOTHING,
+                take_near: PerByte::NOTHING,
+                put_near: PerByte::NOTHING,
                 stream: PerByte::of_rate(*rate),
                 memory: PerByte::of_rate(*memory),
             },
-            Engine::Shared { cores, event, message, memory, .. } => {
+            Engine::Shared { event, message, send, memory, .. } => {
                 let (read, write) = at(memory, footprint.places + footprint.slots);
                 let (read_again, write_again) = at(memory, footprint.slices + footprint.slots);
-                let (near, put) = at(memory, footprint.slots);
-                // A message was written on another core with the odds that there are.
-                let far = 1.0 - 1.0 / f64::from(*cores);
-                let take = far * (1.0 / message).max(near) + (1.0 - far) * near;
+                let (take, put) = at(memory, footprint.slots);
                 Work {
                     event: time(*event),
                     read: PerByte(read * PS),
                     write: PerByte(write * PS),
                     read_again: PerByte(read_again * PS),
                     write_again: PerByte(write_again * PS),
-                    take: PerByte(take * PS),
-                    put: PerByte(put * PS),
+                    take: PerByte(take.max(1.0 / message) * PS),
+                    put: PerByte(put.max(1.0 / send) * PS),
+                    take_near: PerByte(take * PS),
+                    put_near: PerByte(put * PS),
                     stream: PerByte::NOTHING,
                     memory: PerByte::NOTHING,
                 }

@@ -1,8 +1,9 @@
 //! Cores that ranks share.
 //!
-//! In: actors that can act. Out: which acts when. A rank is one thread: a core runs it as long as one of its blocks can
-//! act, then goes to the rank of its node that has waited longest for a core. To go from one rank to another costs time;
-//! a rank that comes back to the core that ran it last pays nothing. Within a rank, blocks take turns as in the runtime:
+//! In: actors that can act. Out: which acts when. A rank is one thread and keeps to one core, as the CPU runtime has it: the
+//! ranks of a node lie over its cores in their order, neighbours together. A core runs a rank as long as one of its
+//! blocks can act, then goes to the one of its ranks that has waited longest. To go from one rank to another costs time;
+//! to come back to the one that ran last costs nothing. Within a rank, blocks take turns as in the runtime:
 //! a block acts while it can, but only so many times while others can too.
 
 use std::cmp::Reverse;
@@ -20,12 +21,9 @@ const BURST: u32 = 16;
 #[derive(Debug)]
 pub(super) struct Cores {
     cores: Vec<Core>,
-    /// Of each node: the ranks that wait for a core, in the order they came.
+    /// Of each core: the ranks that wait for it, in the order they came.
     waiting: Vec<VecDeque<u32>>,
     ranks: Vec<Thread>,
-    /// Ranks of a node.
-    per_node: u64,
-    cores_per_node: usize,
     switch: Time,
 }
 
@@ -44,10 +42,10 @@ struct Core {
 struct Thread {
     /// Its actors that can act, sorted.
     enabled: Vec<u32>,
-    /// Whether it has a core or waits for one.
+    /// Whether it has its core or waits for it.
     awake: bool,
-    /// The core that ran it last.
-    home: Option<usize>,
+    /// Its core.
+    home: usize,
     /// The actor at work and how many events it has had in a row.
     at: u32,
     burst: u32,
@@ -59,15 +57,24 @@ impl Cores {
         let Engine::Shared { cores, switch, .. } = topology.engine else { return None };
         let per_node = topology.group(0);
         let nodes = u64::from(ranks).div_ceil(per_node) as usize;
-        let cores = cores as usize;
+        let home = |rank: u32| {
+            let (node, place) = (u64::from(rank) / per_node, u64::from(rank) % per_node);
+            let here = per_node.min(u64::from(ranks) - node * per_node);
+            let core = if here > cores.into() { place * u64::from(cores) / here } else { place };
+            (node * u64::from(cores) + core) as usize
+        };
+        let count = cores as usize * nodes;
         Some(Cores {
-            cores: vec![Core { runs: None, last: None, record: NONE, until: 0 }; cores * nodes],
-            waiting: vec![VecDeque::new(); nodes],
-            ranks: vec![Thread::default(); ranks as usize],
-            per_node,
-            cores_per_node: cores,
+            cores: vec![Core { runs: None, last: None, record: NONE, until: 0 }; count],
+            waiting: vec![VecDeque::new(); count],
+            ranks: (0..ranks).map(|rank| Thread { home: home(rank), ..Thread::default() }).collect(),
             switch: time(switch),
         })
+    }
+
+    /// Whether two ranks share a core, and so its cache.
+    pub(super) fn together(&self, a: u32, b: u32) -> bool {
+        self.ranks[a as usize].home == self.ranks[b as usize].home
     }
 
     /// The state that decides the future, beside that of the actors.
@@ -86,14 +93,9 @@ impl Cores {
             see(rank.enabled.len() as u64);
             rank.enabled.iter().for_each(|&actor| see(actor.into()));
             see(u64::from(rank.awake));
-            see(option(rank.home.map(|core| core as u64)));
             see(rank.at.into());
             see(rank.burst.into());
         }
-    }
-
-    fn node(&self, rank: u32) -> usize {
-        (u64::from(rank) / self.per_node) as usize
     }
 }
 
@@ -127,12 +129,9 @@ impl Simulation<'_> {
             return;
         }
         let home = thread.home;
-        let node = cores.node(rank);
-        let mut own = node * cores.cores_per_node..(node + 1) * cores.cores_per_node;
-        let idle = |core: &usize| cores.cores[*core].runs.is_none();
-        match home.filter(idle).or_else(|| own.find(idle)) {
-            Some(core) => self.run_on(core, rank, now),
-            None => cores.waiting[node].push_back(rank),
+        match cores.cores[home].runs {
+            None => self.run_on(home, rank, now),
+            Some(_) => cores.waiting[home].push_back(rank),
         }
     }
 
@@ -158,8 +157,7 @@ impl Simulation<'_> {
         }
         thread.awake = false;
         cores.cores[core].runs = None;
-        let node = core / cores.cores_per_node;
-        if let Some(next) = cores.waiting[node].pop_front() {
+        if let Some(next) = cores.waiting[core].pop_front() {
             self.run_on(core, next, now);
         }
     }
@@ -170,7 +168,6 @@ impl Simulation<'_> {
         let other = cores.cores[core].last.is_some_and(|last| last != rank);
         cores.cores[core].runs = Some(rank);
         cores.cores[core].last = Some(rank);
-        cores.ranks[rank as usize].home = Some(core);
         let from = if other { now + cores.switch } else { now };
         cores.cores[core].until = from;
         self.heap.push(Reverse((from, actors + core as u32)));

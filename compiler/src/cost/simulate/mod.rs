@@ -341,12 +341,17 @@ impl<'a> Simulation<'a> {
         let again = |at: usize| self.again.get(at).copied().unwrap_or(false);
         for (at, end) in program.operands[first..middle].iter().enumerate() {
             let (cost, here) = match *end {
-                End::Take(reader) if program.token[program.reader_channel[reader as usize] as usize] => {
-                    continue;
+                End::Take(reader) => {
+                    let channel = program.reader_channel[reader as usize] as usize;
+                    if program.token[channel] {
+                        continue;
+                    }
+                    let writer = plan.blocks[plan.channels[channel].writer.index()].rank.0;
+                    (if self.together(rank, writer) { self.work.take_near } else { self.work.take }, 1)
                 }
-                End::Take(_) => (self.work.take, 1),
                 End::Place if again(first + at) => (self.work.read_again, 1),
                 End::Place => (self.work.read, 1),
+                End::Peer(owner) if self.together(rank, owner) => (self.work.read, 0),
                 End::Peer(_) => (self.work.take, 0),
                 End::Put(_) => continue,
             };
@@ -358,7 +363,12 @@ impl<'a> Simulation<'a> {
         for (at, end) in program.operands[middle..last].iter().enumerate() {
             let (cost, here) = match *end {
                 End::Put(channel) if program.token[channel as usize] => continue,
-                End::Put(_) => (self.work.put, 0),
+                End::Put(channel) => {
+                    let readers = plan.readers(&plan.channels[channel as usize]);
+                    let mut readers = readers.iter().map(|block| plan.blocks[block.index()].rank.0);
+                    let near = readers.all(|reader| self.together(rank, reader));
+                    (if near { self.work.put_near } else { self.work.put }, 0)
+                }
                 End::Place if again(middle + at) => (self.work.write_again, 1),
                 End::Place => (self.work.write, 1),
                 End::Peer(_) => (self.work.write, 0),
@@ -561,6 +571,12 @@ impl<'a> Simulation<'a> {
     fn elided(&self, copy: usize, channel: u32, bytes: u64) -> bool {
         let sent = self.sent[copy * self.channels + channel as usize];
         bytes == 0 && sent > 0 && !self.program.token[channel as usize]
+    }
+
+    /// Whether two ranks share a core; as good as not where every block has an engine of its own.
+    #[inline]
+    fn together(&self, a: u32, b: u32) -> bool {
+        self.cores.as_ref().is_some_and(|cores| cores.together(a, b))
     }
 
     #[inline]

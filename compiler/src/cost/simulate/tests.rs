@@ -235,8 +235,10 @@ fn multicast_costs_what_the_level_says() {
 #[test]
 fn ranks_share_cores() {
     let mut topology = builtin("2-cores").unwrap();
-    let Engine::Shared { cores, event, switch, message, memory } = &mut topology.engine else { panic!() };
-    (*cores, *event, *switch, *message) = (2, 1.0 * US, 5.0 * US, 1.0 * GB);
+    let Engine::Shared { cores, event, switch, message, send, memory } = &mut topology.engine else {
+        panic!()
+    };
+    (*cores, *event, *switch, *message, *send) = (2, 1.0 * US, 5.0 * US, 1.0 * GB, 1.0 * GB);
     memory.iter_mut().for_each(|reach| (reach.read, reach.write) = (1.0 * GB, 1.0 * GB));
     topology.levels[0].latency = 0.0;
     // Every rank copies its own megabyte: 1000 us to read and as long to write.
@@ -250,6 +252,33 @@ fn ranks_share_cores() {
     assert_eq!(copies(1), 2001.0);
     assert_eq!(copies(2), 2001.0);
     assert_eq!(copies(4), 2001.0 * 2.0 + 5.0);
+}
+
+/// Ranks keep to cores, neighbours together; messages between cores cost what the machine says, within one what its
+/// cache does.
+#[test]
+fn messages_cost_more_between_cores_than_within_one() {
+    let mut topology = builtin("2-cores").unwrap();
+    let Engine::Shared { cores, event, switch, message, send, memory } = &mut topology.engine else {
+        panic!()
+    };
+    (*cores, *event, *switch, *message, *send) = (2, 0.0, 0.0, 0.25 * GB, 0.5 * GB);
+    memory.iter_mut().for_each(|reach| (reach.read, reach.write) = (1.0 * GB, 1.0 * GB));
+    topology.levels[0].latency = 0.0;
+    // Of four ranks one sends a megabyte to another: it is read, written, read and written.
+    let sent = |from: usize, to: usize| {
+        let (mut p, input, output, blocks) = ranks("sent", 4);
+        let channel = p.channel(blocks[from], &[blocks[to]]);
+        p.step(blocks[from], &[local(input, 0)], &[put(channel)]);
+        p.step(blocks[to], &[get(channel)], &[local(output, 0)]);
+        microseconds(run(&built(p), &topology, &call(1_000_000, 1 << 30)).end)
+    };
+    for (from, to) in [(0, 1), (1, 0), (2, 3)] {
+        assert_eq!(sent(from, to), 4000.0, "{from} to {to}");
+    }
+    for (from, to) in [(0, 2), (1, 2), (3, 0)] {
+        assert_eq!(sent(from, to), 1000.0 + 2000.0 + 4000.0 + 1000.0, "{from} to {to}");
+    }
 }
 
 /// What is left out is left out exactly: the whole call followed gives the same picosecond.

@@ -58,6 +58,7 @@ struct EngineText {
     event: Option<Seconds>,
     switch: Option<Seconds>,
     message: Option<Rate>,
+    send: Option<Rate>,
     rate: Option<Rate>,
     memory: Option<MemoryText>,
 }
@@ -226,8 +227,8 @@ pub fn parse(text: &str) -> Result<Topology, FileError> {
 fn engine(text: EngineText) -> Result<Engine, String> {
     let event = text.event.map_or(0.0, |seconds| seconds.0);
     let Some(cores) = text.cores else {
-        if text.switch.is_some() || text.message.is_some() {
-            return Err("`switch` and `message` are of engines with `cores`".to_string());
+        if text.switch.is_some() || text.message.is_some() || text.send.is_some() {
+            return Err("`switch`, `message` and `send` are of engines with `cores`".to_string());
         }
         let memory = match text.memory {
             None => None,
@@ -258,7 +259,8 @@ fn engine(text: EngineText) -> Result<Engine, String> {
         .map(|reach| Reach { bytes: reach.bytes.0 as f64, read: reach.read.0, write: reach.write.0 })
         .collect();
     let message = text.message.map_or(memory[0].read, |rate| rate.0);
-    Ok(Engine::Shared { cores, event, switch: text.switch.map_or(0.0, |s| s.0), message, memory })
+    let send = text.send.map_or(memory[0].write, |rate| rate.0);
+    Ok(Engine::Shared { cores, event, switch: text.switch.map_or(0.0, |s| s.0), message, send, memory })
 }
 
 /// A description on one line that cannot move a cursor.

@@ -66,7 +66,7 @@ pub enum Engine {
         /// What the memory of a rank carries, reads and writes together; none: any amount.
         memory: Option<f64>,
     },
-    /// The ranks of an innermost group share cores; a rank's blocks take turns on one.
+    /// The ranks of an innermost group share cores, neighbours together; a rank's blocks take turns on one.
     Shared {
         /// How many.
         cores: u32,
@@ -76,6 +76,8 @@ pub enum Engine {
         switch: f64,
         /// What a core reads of what another has just written, in bytes per second.
         message: f64,
+        /// What a core writes where another has just read, in bytes per second.
+        send: f64,
         /// How fast a core reads and writes, by how much it works on; rising, at least one.
         memory: Vec<Reach>,
     },
