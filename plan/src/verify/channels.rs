@@ -6,9 +6,12 @@
 //! rule (and executor) may follow messages step by step. The length class of a message is that of its value, which
 //! V4 knows.
 
+use std::ops::Range;
+
 use super::links::{EndId, Links, ends};
 use super::violation::{ChannelName, Report, Site, Violation};
 use crate::ids::{ChannelId, StepId};
+use crate::join::join;
 use crate::plan::{Plan, Section};
 
 /// What V1 finds.
@@ -66,8 +69,16 @@ impl Fault {
 
 /// V1.
 pub(super) fn check(plan: &Plan, links: &Links) -> Result<(), Vec<Violation>> {
+    let (all, middle) = (plan.channels.len(), plan.channels.len() / 2);
+    let (mut report, rest) =
+        join(all > 1 << 14, || some(plan, links, 0..middle), || some(plan, links, middle..all));
+    report.append(rest);
+    report.verdict()
+}
+
+fn some(plan: &Plan, links: &Links, channels: Range<usize>) -> Report {
     let mut report = Report::default();
-    for channel in (0..plan.channels.len()).map(ChannelId::new) {
+    for channel in channels.map(ChannelId::new) {
         let sends = by_section(plan, links, links.senders(channel));
         for end in ends(plan, channel) {
             let receives = by_section(plan, links, links.receivers(end));
@@ -76,7 +87,7 @@ pub(super) fn check(plan: &Plan, links: &Links) -> Result<(), Vec<Violation>> {
             }
         }
     }
-    report.verdict()
+    report
 }
 
 fn pair(

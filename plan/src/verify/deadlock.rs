@@ -70,10 +70,14 @@ impl Fault {
 #[derive(Debug)]
 pub(super) struct Order(pub(super) Vec<StepId>);
 
+/// Is told the order while it grows, a stretch at a time. What it is told is the beginning of an order also if the plan turns
+/// out to get stuck.
+pub(super) type Tell<'a> = dyn FnMut(&[StepId]) + 'a;
+
 /// V2: that `header.k_min` is right.
-pub(super) fn check(plan: &Plan, links: &Links) -> Result<Order, Vec<Violation>> {
+pub(super) fn check(plan: &Plan, links: &Links, tell: &mut Tell) -> Result<Order, Vec<Violation>> {
     let stated = plan.header.k_min;
-    let stuck = match order(plan, links, stated) {
+    let stuck = match order(plan, links, stated, tell) {
         Ok(order) if stated == 1 => return Ok(order),
         Ok(order) => match run(plan, links, stated - 1, None) {
             Err(_) => return Ok(order),
@@ -85,9 +89,13 @@ pub(super) fn check(plan: &Plan, links: &Links) -> Result<Order, Vec<Violation>>
 }
 
 /// V2 where `header.k_min` only says how many slots are enough: the order, and how many are needed.
-pub(super) fn check_enough(plan: &Plan, links: &Links) -> Result<(Order, u32), Vec<Violation>> {
+pub(super) fn check_enough(
+    plan: &Plan,
+    links: &Links,
+    tell: &mut Tell,
+) -> Result<(Order, u32), Vec<Violation>> {
     let stated = plan.header.k_min;
-    let order = order(plan, links, stated).map_err(|stuck| not_least(plan, links, stuck))?;
+    let order = order(plan, links, stated, tell).map_err(|stuck| not_least(plan, links, stuck))?;
     // One less first: it mostly fails, and early.
     let needed = match stated {
         1 => 1,
@@ -98,9 +106,32 @@ pub(super) fn check_enough(plan: &Plan, links: &Links) -> Result<(Order, u32), V
 }
 
 /// An execution with so many slots.
-fn order(plan: &Plan, links: &Links, slots: u32) -> Result<Order, Circle> {
-    let mut order = Vec::with_capacity(plan.steps.len());
-    run(plan, links, slots, Some(&mut order)).map(|()| Order(order))
+fn order(plan: &Plan, links: &Links, slots: u32, tell: &mut Tell) -> Result<Order, Circle> {
+    let mut record = Record { order: Vec::with_capacity(plan.steps.len()), told: 0, tell };
+    let ended = run(plan, links, slots, Some(&mut record));
+    record.tell_from(0);
+    ended.map(|()| Order(record.order))
+}
+
+/// The order so far.
+struct Record<'a, 'b> {
+    order: Vec<StepId>,
+    /// How much of it has been told.
+    told: usize,
+    tell: &'a mut Tell<'b>,
+}
+
+impl Record<'_, '_> {
+    /// Steps told at once.
+    const STRETCH: usize = 4096;
+
+    /// Tells what is new if it is more than `least`.
+    fn tell_from(&mut self, least: usize) {
+        if self.order.len() > self.told + least {
+            (self.tell)(&self.order[self.told..]);
+            self.told = self.order.len();
+        }
+    }
 }
 
 /// What is wrong with a `header.k_min` that is not the least number; with `stuck`, if it is too small.
@@ -209,7 +240,7 @@ enum Need {
 }
 
 /// Runs the plan as far as it goes, or gives the circle in which it is stuck.
-fn run(plan: &Plan, links: &Links, slots: u32, mut order: Option<&mut Vec<StepId>>) -> Result<(), Circle> {
+fn run(plan: &Plan, links: &Links, slots: u32, mut record: Option<&mut Record>) -> Result<(), Circle> {
     let start = |block: &crate::plan::Block| Progress {
         step: block.prologue.start,
         micro: 0,
@@ -228,7 +259,10 @@ fn run(plan: &Plan, links: &Links, slots: u32, mut order: Option<&mut Vec<StepId
         ready: (0..plan.blocks.len() as u32).rev().collect(),
     };
     while let Some(block) = run.ready.pop() {
-        run.advance(BlockId(block), &mut order);
+        run.advance(BlockId(block), &mut record);
+        if let Some(record) = &mut record {
+            record.tell_from(Record::STRETCH);
+        }
     }
     match (0..plan.blocks.len()).find(|&b| run.blocks[b].lack.is_some()) {
         None => Ok(()),
@@ -238,7 +272,7 @@ fn run(plan: &Plan, links: &Links, slots: u32, mut order: Option<&mut Vec<StepId
 
 impl Run<'_> {
     /// Lets a block act until it lacks something or has ended.
-    fn advance(&mut self, block: BlockId, order: &mut Option<&mut Vec<StepId>>) {
+    fn advance(&mut self, block: BlockId, record: &mut Option<&mut Record>) {
         let end = self.plan.blocks[block.index()].epilogue.end;
         let mut at = self.blocks[block.index()];
         at.lack = None;
@@ -258,9 +292,9 @@ impl Run<'_> {
                 }
             } else {
                 if at.micro == 0
-                    && let Some(order) = order
+                    && let Some(record) = record
                 {
-                    order.push(id);
+                    record.order.push(id);
                 }
                 let count = match width - at.micro {
                     1 => 1,

@@ -1,6 +1,6 @@
 //! V4, the execution: every step once, with symbols for data, under all alias forms side by side.
 //!
-//! In: an order of the steps, entry values. Out: [`End`]: what memory holds under each form, what was sent, the length
+//! In: an order of the steps, as it comes; entry values. Out: [`End`]: what memory holds under each form, what was sent, the length
 //! class of every micro-step; faults go to the report of their form. A value that a fault has spoilt is poison: it is
 //! passed on in silence, so that one fault is reported once.
 //!
@@ -9,7 +9,6 @@
 //! and writing within it does not matter. And where a step reads the same values under both forms, which is nearly
 //! always, it is folded once.
 
-use super::deadlock::Order;
 use super::links::{Links, ends};
 use super::places::{Memory, Places};
 use super::symbolic::Fault;
@@ -32,7 +31,6 @@ pub(super) fn value(raw: u32) -> Option<ValueId> {
 pub(super) struct Start<'a> {
     pub(super) plan: &'a Plan,
     pub(super) links: &'a Links,
-    pub(super) order: &'a Order,
     pub(super) places: &'a Places,
     /// By place: the entry value.
     pub(super) entry: &'a [u32],
@@ -40,6 +38,8 @@ pub(super) struct Start<'a> {
 
 /// What an execution leaves.
 pub(super) struct End {
+    /// How many steps it had to run.
+    pub(super) steps: usize,
     /// Of each form that the plan serves, in the order of [`Form::ALL`].
     pub(super) worlds: Vec<World>,
     /// All messages under the first form and under the second, if there are any that differ.
@@ -70,8 +70,8 @@ pub(super) struct Classes {
 }
 
 /// Runs all steps.
-pub(super) fn execute(start: &Start, values: &mut Values) -> End {
-    let &Start { plan, links, order, places, entry } = start;
+pub(super) fn execute(start: &Start, order: impl Iterator<Item = StepId>, values: &mut Values) -> End {
+    let &Start { plan, links, places, entry } = start;
     let forms = Form::ALL.into_iter().filter(|&form| plan.header.forms.serves(form));
     let mut run = Run {
         plan,
@@ -82,8 +82,10 @@ pub(super) fn execute(start: &Start, values: &mut Values) -> End {
         classes: Classes { first: vec![UNDEFINED; plan.steps.len()], ..Classes::default() },
         values,
     };
-    for &id in &order.0 {
+    let mut steps = 0;
+    for id in order {
         run.step(id);
+        steps += 1;
         if run.worlds.iter().any(|world| world.report.is_full()) {
             break;
         }
@@ -93,7 +95,7 @@ pub(super) fn execute(start: &Start, values: &mut Values) -> End {
         world.end(plan, places);
     }
     let Messages { value, other, .. } = run.messages;
-    End { worlds: run.worlds, differing: other.map(|other| [value, other]), classes: run.classes }
+    End { steps, worlds: run.worlds, differing: other.map(|other| [value, other]), classes: run.classes }
 }
 
 /// The micro-steps that send on a channel.

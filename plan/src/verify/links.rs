@@ -9,7 +9,8 @@
 use std::ops::Range;
 
 use crate::ids::{BlockId, ChannelId, StepId};
-use crate::plan::{Operand, Plan};
+use crate::join::join;
+use crate::plan::{Operand, Plan, Step};
 
 /// One reader of one channel: an index into `Plan::readers`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,20 +51,20 @@ impl Links {
         for (c, channel) in plan.channels.iter().enumerate() {
             channel_of[channel.readers.start as usize..channel.readers.end as usize].fill(ChannelId::new(c));
         }
-        let links = Links { block_of, channel_of, known: Ends::new(plan), ..Links::default() };
-        let (mut senders, mut receivers) =
-            (Table::rows(plan.channels.len()), Table::rows(plan.readers.len()));
-        for (at, step) in plan.steps.iter().enumerate() {
-            channels(plan.dst(step)).for_each(|channel| senders.start[channel.index() + 1] += 1);
-            links.gets(plan, StepId::new(at)).for_each(|end| receivers.start[end.index() + 1] += 1);
-        }
-        let (mut sent, mut received) = (senders.begin(), receivers.begin());
-        for (at, step) in plan.steps.iter().enumerate() {
-            let id = StepId::new(at);
-            channels(plan.dst(step)).for_each(|channel| senders.add(&mut sent, channel.index(), id));
-            links.gets(plan, id).for_each(|end| receivers.add(&mut received, end.index(), id));
-        }
-        Links { senders, receivers, ..links }
+        let mut links = Links { block_of, channel_of, known: Ends::new(plan), ..Links::default() };
+        let senders = || {
+            Table::of(plan, plan.channels.len(), |_, step, add| {
+                channels(plan.dst(step)).for_each(|channel| add(channel.index()));
+            })
+        };
+        let receivers = || {
+            Table::of(plan, plan.readers.len(), |id, _, add| {
+                links.gets(plan, id).for_each(|end| add(end.index()));
+            })
+        };
+        let (senders, receivers) = join(plan.steps.len() > 1 << 14, senders, receivers);
+        (links.senders, links.receivers) = (senders, receivers);
+        links
     }
 
     /// The end of a channel at which a step receives, if its block reads the channel (V0 sees to it).
@@ -100,27 +101,30 @@ impl Links {
 }
 
 impl Table {
-    fn rows(rows: usize) -> Table {
-        Table { start: vec![0; rows + 1], entries: Vec::new() }
+    /// The steps of every row, in order; `rows` names those that a step belongs to.
+    fn of(plan: &Plan, count: usize, rows: impl Fn(StepId, &Step, &mut dyn FnMut(usize))) -> Table {
+        let mut start = vec![0u32; count + 1];
+        for (at, step) in plan.steps.iter().enumerate() {
+            rows(StepId::new(at), step, &mut |row| start[row + 1] += 1);
+        }
+        for at in 1..start.len() {
+            start[at] += start[at - 1];
+        }
+        let mut entries = vec![StepId(0); start.last().map_or(0, |&end| end as usize)];
+        // Where the next entry of each row belongs.
+        let mut next = start.clone();
+        for (at, step) in plan.steps.iter().enumerate() {
+            let id = StepId::new(at);
+            rows(id, step, &mut |row| {
+                entries[next[row] as usize] = id;
+                next[row] += 1;
+            });
+        }
+        Table { start, entries }
     }
 
     fn row(&self, at: usize) -> &[StepId] {
         &self.entries[self.start[at] as usize..self.start[at + 1] as usize]
-    }
-
-    /// Turns the numbers of entries into where rows begin, and makes room; where the next entry of each row belongs.
-    fn begin(&mut self) -> Vec<u32> {
-        for at in 1..self.start.len() {
-            self.start[at] += self.start[at - 1];
-        }
-        self.entries = vec![StepId(0); self.start.last().map_or(0, |&end| end as usize)];
-        self.start.clone()
-    }
-
-    #[inline]
-    fn add(&mut self, next: &mut [u32], row: usize, step: StepId) {
-        self.entries[next[row] as usize] = step;
-        next[row] += 1;
     }
 }
 

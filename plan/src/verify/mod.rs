@@ -13,7 +13,9 @@
 //! | V3 | `races.rs` | conflicting accesses to a cell are ordered |
 //! | V4 | `symbolic.rs`, `execute.rs`, `promised.rs`, `barrier.rs` | nothing undefined is read, lengths agree, the promise is met |
 //!
-//! In this order, each relying on those before. `places.rs`, `links.rs`, `clocks.rs` are tables they share.
+//! In this order, each relying on those before. Where that is for the truth of its verdict only, not to index safely, they may
+//! run at the same time (V7 beside V1; V4 beside V2, V5, V3): what the earliest rule finds is told, the rest forgotten.
+//! `places.rs`, `links.rs`, `clocks.rs` are tables they share.
 //!
 //! Not checked: the trace's expressions (V6, in the compiler; [`Symbolic`] is what it needs); whether memory that is
 //! written by peers is registered (a call's matter); co-residency on a GPU; whether `collective`, `params` and
@@ -51,13 +53,15 @@ pub use symbolic::{Fault as SymbolicFault, Symbolic};
 pub use target::Fault as TargetFault;
 pub use violation::{ChannelName, Fault, Line, Site, Violation};
 
-use std::sync::OnceLock;
+use std::sync::{OnceLock, mpsc};
 
 use self::clocks::Clocks;
 use self::deadlock::Order;
 use self::links::Links;
 use self::places::Places;
 use crate::file::ContentHash;
+use crate::ids::StepId;
+use crate::join::join;
 use crate::plan::{Plan, ProofStatus};
 
 /// The codes of all violations, sorted.
@@ -131,57 +135,77 @@ impl std::ops::Deref for VerifiedPlan {
 
 /// Checks every rule. On success `header.proof` says `AllRanks`, whatever it said before.
 pub fn verify(plan: Plan, limits: &Limits) -> Result<VerifiedPlan, Vec<Violation>> {
-    let links = sound(&plan, limits)?;
-    let order = deadlock::check(&plan, &links)?;
-    of_values(plan, &links, &order, limits)
+    let stated = plan.header.k_min;
+    rules(plan, limits, |plan, links, tell| deadlock::check(plan, links, tell).map(|order| (order, stated)))
 }
 
 /// As [`verify`], for a plan just made, whose `header.k_min` only says that so many slots are enough: it is set to
 /// how many are needed.
-pub fn verify_fresh(mut plan: Plan, limits: &Limits) -> Result<VerifiedPlan, Vec<Violation>> {
+pub fn verify_fresh(plan: Plan, limits: &Limits) -> Result<VerifiedPlan, Vec<Violation>> {
+    rules(plan, limits, deadlock::check_enough)
+}
+
+/// Every rule; `v2` gives the order of the steps and `k_min`. V4 is looked at beside V2, V5 and V3: it follows the
+/// order while V2 still finds it. What an earlier rule says comes first all the same.
+fn rules(
+    mut plan: Plan,
+    limits: &Limits,
+    v2: impl FnOnce(&Plan, &Links, &mut deadlock::Tell) -> Result<(Order, u32), Vec<Violation>>,
+) -> Result<VerifiedPlan, Vec<Violation>> {
     let links = sound(&plan, limits)?;
-    let (order, needed) = deadlock::check_enough(&plan, &links)?;
-    plan.header.k_min = needed;
-    of_values(plan, &links, &order, limits)
+    let (stretches, order) = mpsc::channel::<Vec<StepId>>();
+    let in_order = || -> Result<(Order, u32), Vec<Violation>> {
+        // V4 may have given up; that is told later.
+        let found = v2(&plan, &links, &mut |stretch| drop(stretches.send(stretch.to_vec())));
+        // Nothing more will come.
+        drop(stretches);
+        let (order, k_min) = found?;
+        of_accesses(&plan, &links, &order)?;
+        Ok((order, k_min))
+    };
+    let values = || {
+        let steps = order.into_iter().flatten().take(plan.steps.len());
+        symbolic::check(&plan, &links, steps, limits)
+    };
+    let (found, symbolic) = join(is_large(&plan), in_order, values);
+    let (order, k_min) = found?;
+    let symbolic = symbolic?;
+    barrier::check(&plan, &links, &order, limits)?;
+    plan.header.k_min = k_min;
+    plan.header.proof = ProofStatus::AllRanks;
+    Ok(VerifiedPlan { plan, symbolic, hash: OnceLock::new() })
+}
+
+/// Whether a rule takes long enough for a thread of its own.
+fn is_large(plan: &Plan) -> bool {
+    plan.operands.len() > 1 << 13
 }
 
 /// V0, V7, V1.
 fn sound(plan: &Plan, limits: &Limits) -> Result<Links, Vec<Violation>> {
     ids::check(plan, limits)?;
-    target::check(plan, &limits.target)?;
+    let (links, target) = join(is_large(plan), || linked(plan), || target::check(plan, &limits.target));
+    target?;
+    links
+}
+
+/// V1, and the tables.
+fn linked(plan: &Plan) -> Result<Links, Vec<Violation>> {
     let links = Links::new(plan);
     channels::check(plan, &links)?;
     Ok(links)
 }
 
-/// V5, V3 of a plan that is looked at in another's stead.
-fn of_cover(plan: &Plan, links: &Links, order: &Order) -> Result<(), Vec<Violation>> {
+/// V5, V3.
+fn of_accesses(plan: &Plan, links: &Links, order: &Order) -> Result<(), Vec<Violation>> {
     let clocks = Clocks::new(plan, links, order);
     let fences = lifetime::check(plan, links, &clocks)?;
     races::check(plan, order, &clocks, &fences, &Places::new(plan))
-}
-
-/// V5, V3, V4.
-fn of_values(
-    mut plan: Plan,
-    links: &Links,
-    order: &Order,
-    limits: &Limits,
-) -> Result<VerifiedPlan, Vec<Violation>> {
-    let clocks = Clocks::new(&plan, links, order);
-    let fences = lifetime::check(&plan, links, &clocks)?;
-    let places = Places::new(&plan);
-    races::check(&plan, order, &clocks, &fences, &places)?;
-    let symbolic = symbolic::check(&plan, links, order, places, limits)?;
-    plan.header.proof = ProofStatus::AllRanks;
-    Ok(VerifiedPlan { plan, symbolic, hash: OnceLock::new() })
 }
 
 /// The least number of slots per channel with which a plan cannot get stuck: what `header.k_min` must say. Checks
 /// V0 and V1 first, whatever the header says now (as long as it is not 0).
 pub fn least_slots(plan: &Plan, limits: &Limits) -> Result<u32, Vec<Violation>> {
     ids::check(plan, limits)?;
-    let links = Links::new(plan);
-    channels::check(plan, &links)?;
-    deadlock::least_slots(plan, &links)
+    deadlock::least_slots(plan, &linked(plan)?)
 }

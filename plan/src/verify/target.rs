@@ -3,8 +3,6 @@
 //! In: a plan that V0 has passed, a [`Target`]. Out: the ranks that ask for too much. This rule runs early: it also
 //! bounds what the later ones may cost.
 
-use rustc_hash::FxHashSet;
-
 use super::limits::Target;
 use super::violation::{Report, Violation};
 use crate::ids::RankId;
@@ -43,12 +41,11 @@ pub(super) fn check(plan: &Plan, target: &Target) -> Result<(), Vec<Violation>> 
     let ranks = plan.header.ranks as usize;
     let mut blocks = vec![0u32; ranks];
     let mut ends = vec![0u32; ranks];
-    let mut connections = vec![0u32; ranks];
-    let mut known = FxHashSet::default();
+    // Both ways; one and the same many times.
+    let mut pairs: Vec<[RankId; 2]> = Vec::new();
     let mut connect = |one: RankId, other: RankId| {
-        if one != other && known.insert((one.min(other), one.max(other))) {
-            connections[one.index()] += 1;
-            connections[other.index()] += 1;
+        if one != other && pairs.last() != Some(&[other, one]) {
+            pairs.extend([[one, other], [other, one]]);
         }
     };
     for block in &plan.blocks {
@@ -72,6 +69,7 @@ pub(super) fn check(plan: &Plan, target: &Target) -> Result<(), Vec<Violation>> 
             }
         }
     }
+    let connections = distinct(&pairs, ranks);
     let mut report = Report::default();
     for (what, needs, has) in [
         ("blocks", &blocks, target.blocks_per_rank),
@@ -84,4 +82,30 @@ pub(super) fn check(plan: &Plan, target: &Target) -> Result<(), Vec<Violation>> 
         }
     }
     report.verdict()
+}
+
+/// To how many different ones each rank is connected.
+fn distinct(pairs: &[[RankId; 2]], ranks: usize) -> Vec<u32> {
+    // Sorted by the first, by counting: there may be a pair for every two ranks.
+    let mut start = vec![0u32; ranks + 1];
+    for [one, _] in pairs {
+        start[one.index() + 1] += 1;
+    }
+    for at in 1..start.len() {
+        start[at] += start[at - 1];
+    }
+    let mut next = start.clone();
+    let mut others = vec![RankId(0); pairs.len()];
+    for [one, other] in pairs {
+        others[next[one.index()] as usize] = *other;
+        next[one.index()] += 1;
+    }
+    // By rank: the last one that was found to be connected to it.
+    let mut met = vec![u32::MAX; ranks];
+    let mut of = |rank: usize| {
+        let range = start[rank] as usize..start[rank + 1] as usize;
+        let new = |other: &&RankId| std::mem::replace(&mut met[other.index()], rank as u32) != rank as u32;
+        others[range].iter().filter(new).count() as u32
+    };
+    (0..ranks).map(&mut of).collect()
 }

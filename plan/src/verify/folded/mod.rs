@@ -29,7 +29,7 @@ pub use self::values::{FoldedValues, Taken, TakenNode};
 use super::limits::Limits;
 use super::symbolic;
 use super::violation::{Report, Violation};
-use super::{VerifiedPlan, deadlock, ids, of_cover, sound, target, verify};
+use super::{VerifiedPlan, deadlock, ids, of_accesses, sound, target, verify};
 use crate::collective::BlockRef;
 use crate::fold::{Folded, NotUnfolded};
 use crate::ids::RankId;
@@ -101,14 +101,14 @@ fn check(mut folded: Folded, limits: &Limits, fresh: bool) -> Result<VerifiedFol
     let links = sound(&cover, limits).map_err(at_home)?;
     connections(&folded, limits)?;
     let order = match fresh {
-        false => deadlock::check(&cover, &links).map_err(at_home)?,
+        false => deadlock::check(&cover, &links, &mut |_| {}).map_err(at_home)?,
         true => {
-            let (order, needed) = deadlock::check_enough(&cover, &links).map_err(at_home)?;
+            let (order, needed) = deadlock::check_enough(&cover, &links, &mut |_| {}).map_err(at_home)?;
             folded.plan.header.k_min = needed;
             order
         }
     };
-    of_cover(&cover, &links, &order).map_err(at_home)?;
+    of_accesses(&cover, &links, &order).map_err(at_home)?;
     drop((cover, links, order));
     let values = run::check(&folded, limits)?;
     folded.plan.header.proof = ProofStatus::BySymmetry;

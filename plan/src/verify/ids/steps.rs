@@ -4,25 +4,44 @@
 //! used as it is. Decided here: tokens stand in steps of their own (all operands `Counter` channels, width 1, no
 //! arithmetic); such a step may also have no operand on one side, or on both (a place to wait).
 
+use std::ops::Range;
+
 use super::{Fault, Faults};
 use crate::ids::{BlockId, BufferId, ChannelId, RankId, StepId};
+use crate::join::join;
 use crate::plan::{Block, ChannelKind, Operand, Plan, Role, Section, Step};
 use crate::verify::limits::Limits;
 use crate::verify::links::Ends;
 use crate::verify::places::Places;
+use crate::verify::violation::Report;
 
 pub(super) fn check(faults: &mut Faults, limits: &Limits) {
     if !ranges(faults, limits) {
         return;
     }
     let plan = faults.plan;
+    let (places, ends) = (Places::new(plan), Ends::new(plan));
+    let of = |blocks: Range<usize>| {
+        let mut faults = Faults { plan, report: Report::default() };
+        of_blocks(&mut faults, &places, &ends, blocks);
+        faults.report
+    };
+    let (all, middle) = (plan.blocks.len(), plan.blocks.len() / 2);
+    let (first, second) = join(plan.steps.len() > 1 << 14, || of(0..middle), || of(middle..all));
+    faults.report.append(first);
+    faults.report.append(second);
+    witnesses(faults);
+}
+
+fn of_blocks(faults: &mut Faults, places: &Places, ends: &Ends, blocks: Range<usize>) {
+    let plan = faults.plan;
     let mut state = State {
-        places: Places::new(plan),
-        ends: Ends::new(plan),
+        places,
+        ends,
         got: vec![u32::MAX; plan.channels.len()],
         put: vec![u32::MAX; plan.channels.len()],
     };
-    for (b, block) in plan.blocks.iter().enumerate() {
+    for (b, block) in blocks.clone().zip(&plan.blocks[blocks]) {
         for section in Section::ALL {
             for (id, step) in plan.steps(&block.section(section)) {
                 let at = At { id, step, block, block_id: BlockId::new(b), section };
@@ -32,7 +51,6 @@ pub(super) fn check(faults: &mut Faults, limits: &Limits) {
             }
         }
     }
-    witnesses(faults);
 }
 
 /// A step and where it stands.
@@ -44,9 +62,9 @@ struct At<'a> {
     section: Section,
 }
 
-struct State {
-    places: Places,
-    ends: Ends,
+struct State<'a> {
+    places: &'a Places,
+    ends: &'a Ends,
     /// The last step that received from, sent on a channel.
     got: Vec<u32>,
     put: Vec<u32>,
