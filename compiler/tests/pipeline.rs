@@ -1,6 +1,8 @@
 //! The whole pipeline on the standard library: every algorithm is proved, lowered, verified, and its plan computes
 //! what the collective defines when the interpreter runs it on real numbers.
 
+use plan::plan::{Operand, Plan, Step};
+use plan::verify::verify;
 use rcc_compiler::elaborate::{Request, open_ranks};
 use rcc_compiler::limits::Limits;
 use rcc_compiler::options::Options;
@@ -77,4 +79,43 @@ fn what_is_lowered_before_it_is_proved_is_refused_all_the_same() {
         assert_eq!(proved[0].code, code, "{:#?}", proved[0]);
         assert_eq!(format!("{proved:?}"), format!("{compiled:?}"));
     }
+}
+
+#[test]
+fn rules_that_run_at_the_same_time_are_told_in_their_order() {
+    let limits = Limits::default();
+    let loaded = load(&[], &limits);
+    let algorithm = loaded.program.find("std::allreduce::ring").expect("it is there");
+    // Large enough for threads.
+    let request = Request { algorithm, shape: vec![160], params: Params::default() };
+    let compiled =
+        compile(&loaded, &request, &Options::default(), &limits, &mut |_| {}).expect("it is right");
+    let sound = compiled.plan.into_plan();
+    let codes = |plan: Plan| -> Vec<&'static str> {
+        let found = verify(plan, &limits.of_plan()).expect_err("it is wrong");
+        found.iter().map(|violation| violation.code()).collect()
+    };
+    assert!(verify(sound.clone(), &limits.of_plan()).is_ok());
+
+    // A step of the last block reads its neighbour's piece: a fault of V4 alone.
+    let mut astray = sound;
+    let reads = |step: &Step| step.sources == 2;
+    let at = astray.steps.iter().rposition(reads).expect("there is a sum");
+    let first = astray.steps[at].operands as usize;
+    let local = |operand: &&mut Operand| matches!(operand, Operand::Local { .. });
+    let operand = astray.operands[first..first + 2].iter_mut().find(local).expect("it reads memory");
+    let Operand::Local { cell, .. } = operand else { panic!("it does") };
+    *cell = (*cell + 1) % 160;
+    let told = codes(astray.clone());
+    assert!(told.iter().all(|code| code.starts_with("plan::v4_")), "{told:?}");
+
+    // V2 speaks first, and alone.
+    astray.header.k_min += 1;
+    assert_eq!(codes(astray.clone()), ["plan::v2_slot_count"]);
+
+    // V7 does too.
+    let mut small = limits.of_plan();
+    small.target.connections_per_rank = 1;
+    let found = verify(astray, &small).expect_err("a rank of a ring has two neighbours");
+    assert!(found.iter().all(|violation| violation.code() == "plan::v7_target_limit"), "{found:?}");
 }
