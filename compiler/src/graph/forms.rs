@@ -49,6 +49,15 @@ pub fn forms_agree(trace: &Trace, disjoint: &ChunkGraph, same: &ChunkGraph) -> R
     Err(vec![Fault { form: Form::Same, kind, others: 0 }])
 }
 
+/// Whether two traces with one promise, the graph of each in the same form, hold the same expressions at the end.
+pub(crate) fn ends_agree(trace: &Trace, one: &ChunkGraph, other: &ChunkGraph) -> bool {
+    let translation = translate(one, other);
+    let same = |(a, b): (VersionId, VersionId)| {
+        translation[one.version(a).value.0 as usize] == Some(other.version(b).value)
+    };
+    promised(trace, one).zip(promised(trace, other)).all(same)
+}
+
 /// Of each value of one graph: the same expression in the other, if it is there.
 fn translate(from: &ChunkGraph, to: &ChunkGraph) -> Vec<Option<ValueId>> {
     let mut same: Vec<Option<ValueId>> = vec![None; from.values.len()];

@@ -17,6 +17,7 @@ use plan::values::{ValueId, Values};
 
 pub use self::build::{adds, arity, build, build_within};
 pub use self::fault::{Broken, Counted, Fault, FaultKind, Holds};
+pub(crate) use self::forms::ends_agree;
 pub use self::forms::forms_agree;
 pub use self::history::{Past, contents, history};
 pub use self::places::PlaceTable;

@@ -26,7 +26,7 @@ pub(crate) fn run(trace: &Trace, graph: &ChunkGraph, options: &Options) -> Optio
     let neighbours = groups.iter().filter(|group| group.is_one_run()).collect::<Vec<_>>();
     let tries = [Some(&all), (neighbours.len() < all.len()).then_some(&neighbours)];
     let mut tries = tries.into_iter().flatten().filter(|groups| !groups.is_empty());
-    tries.find_map(|groups| proved(reparented(trace, groups, tree)))
+    tries.find_map(|groups| proved(graph, reparented(trace, groups, tree)))
 }
 
 /// Copies of one value from one place to several ranks.
@@ -201,8 +201,8 @@ impl Tree {
     }
 }
 
-/// A trace that keeps its promise in all forms, with its graph.
-fn proved(trace: Trace) -> Option<(Trace, ChunkGraph)> {
+/// A trace that keeps its promise in all forms, with the expressions of `before`; and its graph.
+fn proved(before: &ChunkGraph, trace: Trace) -> Option<(Trace, ChunkGraph)> {
     // As many moves as there were.
     let limits = Limits { moves: u64::MAX, places: u64::MAX, ..Limits::default() };
     let form = |form: Form| {
@@ -211,6 +211,10 @@ fn proved(trace: Trace) -> Option<(Trace, ChunkGraph)> {
         Some(graph)
     };
     let disjoint = form(Form::Disjoint)?;
+    // A sum of the same operands in another order keeps the promise, but is another program.
+    if !graph::ends_agree(&trace, before, &disjoint) {
+        return None;
+    }
     if !trace.inplace.is_empty() {
         let same = form(Form::Same)?;
         graph::forms_agree(&trace, &disjoint, &same).ok()?;
