@@ -7,8 +7,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use compiler::chooser::Fixed;
 use compiler::limits::Limits;
-use compiler::options::{Direct, Multicast, Options, Tree};
+use compiler::options::{Direct, Multicast, Tree};
 use grammar::ParseLimits;
 use plan::dtype::{Dtype, Op};
 
@@ -83,7 +84,8 @@ pub(crate) struct Choice {
 /// Within which limits.
 #[derive(Debug, Args)]
 pub(crate) struct Within {
-    /// Raise (or lower) a limit: moves, turns, places, source-bytes, nesting; repeat for more
+    /// Raise (or lower) a limit: moves, turns, places, source-bytes, nesting; of a rank: blocks, channels, connections; repeat
+    /// for more
     #[arg(long = "limit", value_name = "NAME=N", value_parser = limit, action = ArgAction::Append)]
     limits: Vec<(LimitName, u64)>,
 }
@@ -92,18 +94,18 @@ pub(crate) struct Within {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Scheduling")]
 pub(crate) struct Scheduling {
-    /// The most blocks (threads of control) of a rank [default: 8]
+    /// The most blocks (threads of control) of a rank [default: chosen]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     blocks: Option<u32>,
     /// Fuse no steps: each transfer is a send and a receive through memory
     #[arg(long)]
     no_fuse: bool,
     /// Let ranks read and write each other's memory: where right in place and out of place (both), or for calls out of place
-    /// alone
+    /// alone [default: chosen]
     #[arg(long, value_name = "WHERE", value_enum)]
     direct: Option<DirectAccess>,
     /// How a value that one rank sends to several reaches them: in a message to each (flat), in one that all of them read (channel),
-    /// or by way of each other (binomial, chain, or tree:K, in which each gives it to K) [default: flat]
+    /// or by way of each other (binomial, chain, or tree:K, in which each gives it to K) [default: chosen]
     #[arg(long, value_name = "HOW", value_parser = multicast)]
     multicast: Option<Multicast>,
 }
@@ -120,21 +122,19 @@ pub(crate) enum DirectAccess {
 }
 
 impl Scheduling {
-    /// The compiler's options, for plans that may count on so many slots and are for calls of so many bytes.
-    pub(crate) fn options(&self, slots: Option<u32>, bytes: Option<u64>) -> Options {
-        let usual = Options::default();
-        Options {
-            slots: slots.unwrap_or(usual.slots),
-            blocks: self.blocks.unwrap_or(usual.blocks),
-            fuse: !self.no_fuse,
-            bytes,
-            direct: match self.direct {
-                None | Some(DirectAccess::Never) => Direct::Never,
-                Some(DirectAccess::Both) => Direct::WhereBothFormsAllow,
-                Some(DirectAccess::OutOfPlace) => Direct::OutOfPlace,
-            },
-            multicast: self.multicast.unwrap_or(usual.multicast),
-            ..usual
+    /// What of a plan's layout is fixed.
+    pub(crate) fn fixed(&self) -> Fixed {
+        let direct = self.direct.map(|direct| match direct {
+            DirectAccess::Never => Direct::Never,
+            DirectAccess::Both => Direct::WhereBothFormsAllow,
+            DirectAccess::OutOfPlace => Direct::OutOfPlace,
+        });
+        Fixed {
+            blocks: self.blocks,
+            direct,
+            multicast: self.multicast,
+            unfused: self.no_fuse,
+            ..Fixed::default()
         }
     }
 
@@ -210,12 +210,21 @@ pub(crate) struct Compile {
     pub(crate) choice: Choice,
     #[command(flatten)]
     pub(crate) scheduling: Scheduling,
-    /// Slots per channel that the plan may count on; it needs no more [default: 2]
+    /// Slots per channel that the plan may count on; it needs no more [default: chosen]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) slots: Option<u32>,
     /// The size of the calls it is for: bytes of the larger of send and receive buffer, by which its schedule chooses
     #[arg(long, short = 'b', value_name = "SIZE", value_parser = size::parse)]
     pub(crate) bytes: Option<u64>,
+    /// The element type of those calls
+    #[arg(long, short = 'd', value_name = "TYPE", default_value = "f32")]
+    pub(crate) dtype: Dtype,
+    /// The machine that it is for: 2-cores, 8xh100, 2x8xh100, 128x8xh100, or a file in TOML [default: 2-cores]
+    #[arg(long, value_name = "NAME|FILE.toml")]
+    pub(crate) topology: Option<PathBuf>,
+    /// It is for calls with send and receive memory apart: direct access may give up others
+    #[arg(long)]
+    pub(crate) out_of_place: bool,
     /// Look at one rank only: where all ranks do the same, the others are neither made nor followed
     #[arg(long, value_name = "RANK")]
     pub(crate) rank: Option<u32>,
@@ -234,6 +243,13 @@ pub(crate) struct Compile {
     /// Print one JSON document
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+impl Compile {
+    /// What of the plan's layout is fixed.
+    pub(crate) fn fixed(&self) -> Fixed {
+        Fixed { counted_slots: self.slots, ..self.scheduling.fixed() }
+    }
 }
 
 /// A stage that `--emit` prints.
@@ -296,10 +312,13 @@ pub(crate) struct Call {
     /// Give up on a call after this many seconds
     #[arg(long, visible_alias = "deadline", value_name = "SECONDS", default_value = "30", value_parser = seconds)]
     pub(crate) timeout: Duration,
-    /// Slots per channel [default: as many as the plan needs, at least 4]
+    /// The machine that is chosen for, where nothing is said: N-cores, or a file in TOML [default: this machine's cores]
+    #[arg(long, value_name = "NAME|FILE.toml")]
+    pub(crate) topology: Option<PathBuf>,
+    /// Slots per channel [default: chosen]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) slots: Option<u32>,
-    /// Bytes per slot [default: what the schedule says, else chosen by the runtime]
+    /// Bytes per slot [default: what the schedule says, else chosen]
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     pub(crate) slot_bytes: Option<u64>,
     /// Only with send and receive memory apart
@@ -387,10 +406,13 @@ pub(crate) struct Explain {
     /// that has so many ranks]
     #[arg(long, value_name = "NAME|FILE.toml")]
     pub(crate) topology: Option<PathBuf>,
-    /// Slots per channel [default: the topology's, or as many as the plan needs]
+    /// For calls with send and receive memory apart: direct access may give up others
+    #[arg(long)]
+    pub(crate) out_of_place: bool,
+    /// Slots per channel [default: chosen]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) slots: Option<u32>,
-    /// Bytes per slot [default: chosen by the model]
+    /// Bytes per slot [default: chosen]
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     pub(crate) slot_bytes: Option<u64>,
     /// Also run every call on this machine, and compare
@@ -420,11 +442,15 @@ enum LimitName {
     Places,
     SourceBytes,
     Nesting,
+    Blocks,
+    Channels,
+    Connections,
 }
 
 impl Within {
     /// The limits of this compilation.
     pub(crate) fn limits(&self) -> Result<Limits, Failure> {
+        let number = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
         let mut limits = Limits::default();
         for &(name, value) in &self.limits {
             match name {
@@ -437,6 +463,9 @@ impl Within {
                     return Err(Failure::usage(format!("--limit nesting={value}: at most {most}")));
                 }
                 LimitName::Nesting => limits.nesting = value as u32,
+                LimitName::Blocks => limits.resources.blocks = Some(number(value)),
+                LimitName::Channels => limits.resources.channels = Some(number(value)),
+                LimitName::Connections => limits.resources.connections = Some(number(value)),
             }
         }
         Ok(limits)
@@ -468,7 +497,7 @@ fn multicast(given: &str) -> Result<Multicast, String> {
 }
 
 fn limit(given: &str) -> Result<(LimitName, u64), String> {
-    let known = "moves, turns, places, source-bytes, nesting";
+    let known = "moves, turns, places, source-bytes, nesting, blocks, channels, connections";
     let (name, value) =
         given.split_once('=').ok_or_else(|| format!("`{given}` is not NAME=N; NAME is one of {known}"))?;
     let name = match name.trim().replace('_', "-").as_str() {
@@ -477,6 +506,9 @@ fn limit(given: &str) -> Result<(LimitName, u64), String> {
         "places" => LimitName::Places,
         "source-bytes" => LimitName::SourceBytes,
         "nesting" => LimitName::Nesting,
+        "blocks" => LimitName::Blocks,
+        "channels" => LimitName::Channels,
+        "connections" => LimitName::Connections,
         other => return Err(format!("there is no limit `{other}`; there are {known}")),
     };
     Ok((name, size::parse(value)?))

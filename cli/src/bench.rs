@@ -6,6 +6,7 @@ use runtime::launch::StopSignals;
 
 use crate::args;
 use crate::call::{Row, Runnable, Source, stop_signals};
+use crate::chosen;
 use crate::failure::Failure;
 use crate::output::{Output, Paint};
 use crate::said;
@@ -46,9 +47,11 @@ fn measure_all(
     let call = &args.call;
     match source {
         Source::Selected(_) => {
+            let mut said = None;
             for &bytes in sizes {
                 let plans = source.plans(bytes, output)?;
                 for runnable in &plans {
+                    chosen(runnable, args, &mut said, output)?;
                     measure(args, runnable, bytes, true, stop, rows, output)?;
                 }
                 if plans.iter().all(|runnable| runnable.convention.grain(call.dtype) == 0) {
@@ -62,6 +65,7 @@ fn measure_all(
                 // A barrier moves nothing, whatever the size.
                 let sizes = if convention.grain(call.dtype) == 0 { &sizes[..1] } else { sizes };
                 let mut shown = None;
+                let mut said = None;
                 for &bytes in sizes {
                     // By whole elements of every block; a schedule may choose another plan for them.
                     let whole = convention.bytes(convention.count(bytes, call.dtype), call.dtype);
@@ -70,6 +74,7 @@ fn measure_all(
                         shown = Some(runnable.choice.when);
                         heading(&runnable, output)?;
                     }
+                    chosen(&runnable, args, &mut said, output)?;
                     measure(args, &runnable, bytes, false, stop, rows, output)?;
                 }
             }
@@ -172,7 +177,7 @@ fn heading(runnable: &Runnable, output: &mut Output) -> Result<(), Failure> {
     let header = &plan.header;
     let params: String = header.params.iter().map(|(name, value)| format!(", {name} = {value}")).collect();
     let hash = plan.content_hash().to_string();
-    let schedule = said::schedule(&runnable.choice, plan).map(|line| format!("; {line}")).unwrap_or_default();
+    let schedule = said::schedule(&runnable.choice).map(|line| format!("; {line}")).unwrap_or_default();
     let text = format!(
         "# {} ({}) on {} ranks{params}, plan {}{schedule}",
         header.algorithm,
@@ -181,6 +186,22 @@ fn heading(runnable: &Runnable, output: &mut Output) -> Result<(), Failure> {
         &hash[..12]
     );
     output.line(&output.paint(&text, Paint::Bold))
+}
+
+/// What was chosen for the rows that follow, where it is not what it was for those before.
+fn chosen(
+    runnable: &Runnable,
+    args: &args::Bench,
+    said: &mut Option<String>,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    let how = chosen::how_alone(&runnable.chosen);
+    if args.call.json || said.as_ref() == Some(&how) {
+        return Ok(());
+    }
+    output.line(&output.paint(&format!("#   chosen on {}: {how}", runnable.chosen.topology), Paint::Dim))?;
+    *said = Some(how);
+    Ok(())
 }
 
 fn summary(rows: &[Row], output: &mut Output) -> Result<(), Failure> {

@@ -3,17 +3,16 @@
 //! In: targets and the options of a call. Out: verified plans, and for each size and form the runtime's report with the
 //! numbers that nccl-tests would give.
 
-use std::collections::BTreeMap;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::rc::Rc;
 
 use compiler::check::checked::AlgorithmId;
 use compiler::choice::Choice;
+use compiler::chooser::{self, Chosen, Effort, Fixed};
 use compiler::elaborate::Request;
-use compiler::limits::Limits;
-use compiler::options::Options as Compilation;
-use compiler::pipeline::{self, Failure as PipelineFailure, Loaded};
+use compiler::pipeline::{Failure as PipelineFailure, Loaded};
+use plan::plan::Forms;
 use plan::verify::VerifiedPlan;
 use runtime::error::Kind;
 use runtime::exec::Shape as CallShape;
@@ -22,23 +21,30 @@ use runtime::launch::{self, Options, StopSignals};
 use serde::Serialize;
 
 use crate::args;
+use crate::chosen::{Candidate, Said};
 use crate::convention::Convention;
 use crate::failure::{Failure, plain};
 use crate::job_env;
+use crate::machine;
+use crate::make::{Collective, How, Made};
 use crate::output::Output;
 use crate::select;
 use crate::shape::{self, Shape};
-use crate::target::{self, Chosen, Target};
+use crate::target::{self, Chosen as Found, Target};
 use crate::worlds;
 
 /// A plan and what its sizes mean.
 pub(crate) struct Runnable {
     /// The plan.
-    pub(crate) plan: VerifiedPlan,
+    pub(crate) plan: Rc<VerifiedPlan>,
     /// The meaning of sizes.
     pub(crate) convention: Convention,
     /// What its schedule came to; nothing for a plan from a file.
     pub(crate) choice: Choice,
+    /// What was chosen.
+    pub(crate) chosen: Chosen,
+    /// The algorithms that it was taken of, where only a collective was named.
+    pub(crate) candidates: Vec<Candidate>,
 }
 
 /// One form of one call, measured and checked: a row for programs.
@@ -53,6 +59,8 @@ pub(crate) struct Row {
     pub(crate) op: &'static str,
     /// Which part of the schedule held.
     pub(crate) schedule: Option<String>,
+    /// What the compiler chose.
+    pub(crate) chosen: Said,
     pub(crate) in_place: bool,
     pub(crate) time_us: f64,
     pub(crate) algbw_gbps: f64,
@@ -60,7 +68,7 @@ pub(crate) struct Row {
     pub(crate) wrong: u64,
 }
 
-/// Where plans come from: targets, or the table of `select` for a collective.
+/// Where plans come from: targets, or the algorithms of a collective.
 pub(crate) enum Source {
     /// What was named.
     Named(Vec<Subject>),
@@ -68,35 +76,28 @@ pub(crate) enum Source {
     Selected(Box<Selected>),
 }
 
-/// Something that was named: a plan for each size, compiled anew where its schedule says something else.
+/// Something that was named: a plan for each size, compiled anew for each since what is chosen may be another.
 pub(crate) struct Subject {
-    /// Where it comes from; none: a file, for all sizes.
-    program: Option<Program>,
+    origin: Origin,
+    /// The size that the last plan is for.
+    bytes: Option<u64>,
     last: Rc<Runnable>,
 }
 
-/// An algorithm to compile.
-struct Program {
-    loaded: Rc<Loaded>,
-    request: Request,
-    how: How,
+/// Where a subject comes from.
+enum Origin {
+    /// An algorithm to compile.
+    Program { loaded: Rc<Loaded>, request: Request, how: Rc<How> },
+    /// A plan from a file.
+    Plan { how: Rc<How> },
 }
 
-/// How it is compiled: the sizes aside, the same for all.
-#[derive(Debug, Clone, Copy)]
-struct How {
-    options: Compilation,
-    limits: Limits,
-}
-
-/// The algorithms selected so far.
+/// A collective for which an algorithm is selected.
 pub(crate) struct Selected {
-    collective: String,
-    shape: Shape,
-    params: Vec<(String, String)>,
-    how: How,
+    collective: Collective,
+    how: Rc<How>,
     loaded: Rc<Loaded>,
-    subjects: BTreeMap<String, Subject>,
+    last: Option<(u64, Rc<Runnable>)>,
 }
 
 impl args::Call {
@@ -140,24 +141,23 @@ impl args::Call {
         output: &mut Output,
     ) -> Result<Source, Failure> {
         self.device()?;
-        let limits = self.choice.within.limits()?;
-        // A call with fewer slots than usual needs a plan that does with them.
-        let how =
-            How { options: self.scheduling.options(self.slots.filter(|&slots| slots < 2), None), limits };
+        let how = Rc::new(self.how()?);
+        let limits = how.limits;
         let shape = self.shape()?;
-        if let Some(collective) = &self.collective {
-            select::select(collective, shape::ranks(&shape), 0)?;
-            let standard = Target::standard(collective);
-            let Chosen { loaded, .. } = standard.load(&self.choice, &limits)?;
+        machine::large_enough(&how.topology, shape::ranks(&shape))?;
+        // A target that names no more than a collective, where one algorithm is meant.
+        let alone = match targets {
+            [one] if !several && self.choice.algorithm.is_none() => Target::new(one).collective(),
+            _ => None,
+        };
+        if let Some(collective) = self.collective.clone().or(alone) {
+            select::select(&collective, shape::ranks(&shape), 0)?;
+            let standard = Target::standard(&collective);
+            let Found { loaded, .. } = standard.load(&self.choice, &limits)?;
             target::report(&loaded, output)?;
-            let selected = Selected {
-                collective: collective.clone(),
-                shape,
-                params: self.choice.params.clone(),
-                how,
-                loaded: Rc::new(loaded),
-                subjects: BTreeMap::new(),
-            };
+            let name = collective.strip_prefix("std::").unwrap_or(&collective).to_string();
+            let collective = Collective { name, shape, params: self.choice.params.clone() };
+            let selected = Selected { collective, how, loaded: Rc::new(loaded), last: None };
             return Ok(Source::Selected(Box::new(selected)));
         }
         let mut subjects = Vec::new();
@@ -168,9 +168,9 @@ impl args::Call {
                 self.scheduling.refuse_for_plan()?;
                 let plan = target::read_plan(path, &limits, output)?;
                 self.fits(&plan, &shape)?;
-                subjects.push(Subject::of_plan(plan));
+                subjects.push(Subject::of_plan(plan, bytes, &how));
             } else if several {
-                let Chosen { loaded, algorithms } = target.load(&self.choice, &limits)?;
+                let Found { loaded, algorithms } = target.load(&self.choice, &limits)?;
                 target::report(&loaded, output)?;
                 let chosen: Vec<_> = algorithms.iter().map(|&id| loaded.program.algorithm(id)).collect();
                 worlds::known_params(&chosen, &self.choice.params)?;
@@ -184,6 +184,28 @@ impl args::Call {
             }
         }
         Ok(Source::Named(subjects))
+    }
+
+    /// How plans are made for these calls.
+    fn how(&self) -> Result<How, Failure> {
+        let topology = match &self.topology {
+            Some(named) => machine::named(named)?,
+            None => machine::here(),
+        };
+        let slice_bytes = self.slot_bytes.map(u32::try_from).transpose();
+        let slice_bytes =
+            slice_bytes.map_err(|_| Failure::usage("--slot-bytes: a slot has less than 4 GiB"))?;
+        // A call with fewer slots than usual needs a plan that does with them.
+        let counted_slots = self.slots.filter(|&slots| slots < 2);
+        let fixed = Fixed { counted_slots, slots: self.slots, slice_bytes, ..self.scheduling.fixed() };
+        Ok(How {
+            fixed,
+            dtype: self.dtype,
+            forms: Forms { disjoint: !self.in_place, same: !self.out_of_place },
+            effort: if self.topology.is_some() { Effort::Thorough } else { Effort::Quick },
+            topology,
+            limits: self.choice.within.limits()?,
+        })
     }
 
     /// Refuses a plan for another world than was asked for; if none was, any will do.
@@ -247,9 +269,12 @@ impl args::Call {
         let slot_bytes = self.slot_bytes.map(u32::try_from).transpose();
         let slot_bytes =
             slot_bytes.map_err(|_| Failure::usage("--slot-bytes: a slot has less than 4 GiB"))?;
+        // What was chosen, unless it is said; what a schedule says of slots, the runtime reads itself.
+        let chosen = runnable.chosen.best.map(|best| best.0);
+        let sliced = header.schedule.slice_bytes.is_some();
         let job = Job {
-            slot_bytes,
-            slots: self.slots,
+            slot_bytes: slot_bytes.or(chosen.map(|call| call.slice_bytes).filter(|_| !sliced)),
+            slots: self.slots.or(chosen.map(|call| call.slots)),
             warmup: self.warmup,
             iterations: self.iterations,
             refill: self.refill,
@@ -274,6 +299,7 @@ impl args::Call {
             dtype: self.dtype.name(),
             op: self.op.name(),
             schedule: runnable.choice.said().map(str::to_string),
+            chosen: Said::brief(&runnable.chosen, &runnable.candidates),
             in_place,
             time_us: seconds * 1e6,
             algbw_gbps,
@@ -296,23 +322,30 @@ impl Source {
 
 impl Selected {
     fn plan(&mut self, bytes: u64, output: &mut Output) -> Result<Rc<Runnable>, Failure> {
-        let name = select::select(&self.collective, shape::ranks(&self.shape), bytes)?;
-        if !self.subjects.contains_key(&name) {
-            let id = self.loaded.program.find(&name);
-            let id = id.ok_or_else(|| Failure::Machine(format!("{name} is not in the standard library")))?;
-            worlds::known_params(&[self.loaded.program.algorithm(id)], &self.params)?;
-            let made = one(&self.loaded, id, &self.shape, &self.params, Some(bytes), &self.how, output)?;
-            self.subjects.insert(name.clone(), made);
+        if let Some((_, known)) = self.last.as_ref().filter(|(known, _)| *known == bytes) {
+            return Ok(Rc::clone(known));
         }
-        let subject = self.subjects.get_mut(&name);
-        subject.ok_or_else(|| Failure::Machine(format!("{name} is not there")))?.at(bytes, output)
+        let busy = output.busy("compiling");
+        let (_, made) = self.how.fastest(&self.loaded, &self.collective, Some(bytes), &mut |_| {}, output)?;
+        drop(busy);
+        let made = Rc::new(Runnable::of(made));
+        self.last = Some((bytes, Rc::clone(&made)));
+        Ok(made)
+    }
+}
+
+impl Runnable {
+    fn of(made: Made) -> Runnable {
+        let Made { compiled, choice, chosen, candidates } = made;
+        let convention = Convention::of(compiled.plan.plan());
+        Runnable { plan: Rc::new(compiled.plan), convention, choice, chosen, candidates }
     }
 }
 
 impl Subject {
-    fn of_plan(plan: VerifiedPlan) -> Subject {
-        let convention = Convention::of(plan.plan());
-        Subject { program: None, last: Rc::new(Runnable { plan, convention, choice: Choice::default() }) }
+    fn of_plan(plan: VerifiedPlan, bytes: Option<u64>, how: &Rc<How>) -> Subject {
+        let last = Rc::new(geometry(Rc::new(plan), bytes, how));
+        Subject { origin: Origin::Plan { how: Rc::clone(how) }, bytes, last }
     }
 
     /// The plan that was needed last.
@@ -322,35 +355,52 @@ impl Subject {
 
     /// The plan for a call of at most `bytes`. What counts is what it really moves: whole elements of every block.
     pub(crate) fn at(&mut self, bytes: u64, output: &mut Output) -> Result<Rc<Runnable>, Failure> {
-        if let Some(program) = &self.program {
-            let choice = pipeline::choose(&program.loaded, &program.request, Some(bytes));
-            if choice.when != self.last.choice.when {
-                let made = program.compile(Some(bytes), output);
-                let explained = |failure| crate::compile::explain(failure, &program.loaded, output);
-                self.last = Rc::new(made.map_err(explained)?);
-            }
+        if self.bytes != Some(bytes) {
+            self.last = match &self.origin {
+                Origin::Plan { how } => Rc::new(geometry(Rc::clone(&self.last.plan), Some(bytes), how)),
+                Origin::Program { loaded, request, how } => {
+                    let made = compile(loaded, request, how, Some(bytes), output);
+                    let explained = |failure| crate::compile::explain(failure, loaded, output);
+                    Rc::new(made.map_err(explained)?)
+                }
+            };
+            self.bytes = Some(bytes);
         }
         Ok(Rc::clone(&self.last))
     }
 }
 
-impl Program {
-    fn compile(&self, bytes: Option<u64>, output: &mut Output) -> Result<Runnable, PipelineFailure> {
-        let choice = pipeline::choose(&self.loaded, &self.request, bytes);
-        let options = Compilation { bytes, ..self.how.options };
-        let busy = output.busy("compiling");
-        let compiled =
-            pipeline::compile(&self.loaded, &self.request, &options, &self.how.limits, &mut |_| {});
-        drop(busy);
-        let plan = compiled?.plan;
-        let convention = Convention::of(plan.plan());
-        Ok(Runnable { plan, convention, choice })
-    }
+/// A plan whose steps are what they are, for a size.
+fn geometry(plan: Rc<VerifiedPlan>, bytes: Option<u64>, how: &How) -> Runnable {
+    let copies = Some(plan.header.copies);
+    let chosen = chooser::geometry(&plan, &how.wanted(bytes), copies, &how.topology);
+    let convention = Convention::of(plan.plan());
+    Runnable { plan, convention, choice: Choice::default(), chosen, candidates: Vec::new() }
+}
 
-    fn subject(self, bytes: Option<u64>, output: &mut Output) -> Result<Subject, PipelineFailure> {
-        let last = Rc::new(self.compile(bytes, output)?);
-        Ok(Subject { program: Some(self), last })
-    }
+fn compile(
+    loaded: &Loaded,
+    request: &Request,
+    how: &How,
+    bytes: Option<u64>,
+    output: &mut Output,
+) -> Result<Runnable, PipelineFailure> {
+    let busy = output.busy("compiling");
+    let made = how.make(loaded, request, bytes, &mut |_| {});
+    drop(busy);
+    made.map(Runnable::of)
+}
+
+fn subject(
+    loaded: &Rc<Loaded>,
+    request: Request,
+    how: &Rc<How>,
+    bytes: Option<u64>,
+    output: &mut Output,
+) -> Result<Subject, PipelineFailure> {
+    let last = Rc::new(compile(loaded, &request, how, bytes, output)?);
+    let origin = Origin::Program { loaded: Rc::clone(loaded), request, how: Rc::clone(how) };
+    Ok(Subject { origin, bytes, last })
 }
 
 /// Compiles one algorithm, or fails.
@@ -360,14 +410,14 @@ fn one(
     asked: &[u32],
     params: &[(String, String)],
     bytes: Option<u64>,
-    how: &How,
+    how: &Rc<How>,
     output: &mut Output,
 ) -> Result<Subject, Failure> {
     let algorithm = loaded.program.algorithm(id);
     let shape = worlds::one_shape(algorithm, asked)?;
     let request = worlds::one_root(&loaded.program, id, &shape, &worlds::given(algorithm, params)?)?;
-    let program = Program { loaded: Rc::clone(loaded), request, how: *how };
-    program.subject(bytes, output).map_err(|failure| crate::compile::explain(failure, loaded, output))
+    subject(loaded, request, how, bytes, output)
+        .map_err(|failure| crate::compile::explain(failure, loaded, output))
 }
 
 /// Compiles several; those that do not run on this shape are left out, and said to be.
@@ -377,7 +427,7 @@ fn all(
     asked: &[u32],
     params: &[(String, String)],
     bytes: Option<u64>,
-    how: &How,
+    how: &Rc<How>,
     output: &mut Output,
 ) -> Result<Vec<Subject>, Failure> {
     if let [id] = ids {
@@ -394,8 +444,7 @@ fn all(
             }
         };
         let request = worlds::one_root(&loaded.program, id, &shape, &worlds::given(algorithm, params)?)?;
-        let program = Program { loaded: Rc::clone(loaded), request, how: *how };
-        match program.subject(bytes, output) {
+        match subject(loaded, request, how, bytes, output) {
             Ok(subject) => subjects.push(subject),
             Err(PipelineFailure::Excluded { why, .. }) => {
                 output.note(&format!("skipped: {}: {why}", algorithm.name));

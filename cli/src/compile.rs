@@ -2,20 +2,26 @@
 //!
 //! In: a target, a shape. Out: the plan as a file, a stage as text, times, or a line that says what was made.
 
-use compiler::choice::{Choice, Verdict};
+use compiler::choice::Verdict;
+use compiler::chooser::Effort;
 use compiler::pipeline::{self, Compiled, Failure as PipelineFailure, Loaded};
 use plan::ids::RankId;
+use plan::plan::Forms;
 use serde::Serialize;
 
 use crate::args::{self, Stage};
 use crate::atomic;
+use crate::chosen::{self, Said};
 use crate::emit;
 use crate::failure::Failure;
+use crate::machine;
+use crate::make::{Collective, How, Made};
 use crate::one_rank;
 use crate::output::Output;
 use crate::said;
+use crate::shape;
 use crate::stages::{Stages, Times};
-use crate::target::Target;
+use crate::target::{self, Chosen as Found, Target};
 use crate::worlds;
 
 /// Targets of later versions: naming one is no mistake of the user's spelling.
@@ -51,31 +57,65 @@ pub(crate) fn run(args: &args::Compile, output: &mut Output) -> Result<(), Failu
     let mut stages = Stages::new();
     stages.begin("load");
     let target = Target::new(&args.target);
-    let (loaded, id) = target.load_one(&args.choice, &limits, output)?;
-    stages.end();
-    let algorithm = loaded.program.algorithm(id);
-    worlds::known_params(&[algorithm], &args.choice.params)?;
-    let shape = worlds::one_shape(algorithm, &args.ranks)?;
-    let given = worlds::given(algorithm, &args.choice.params)?;
-    let request = worlds::one_root(&loaded.program, id, &shape, &given)?;
+    let topology = match &args.topology {
+        Some(named) => machine::named(named)?,
+        None => machine::usual(),
+    };
+    let how = How {
+        fixed: args.fixed(),
+        dtype: args.dtype,
+        forms: Forms { disjoint: true, same: !args.out_of_place },
+        effort: if args.topology.is_some() { Effort::Thorough } else { Effort::Quick },
+        topology,
+        limits,
+    };
+    machine::large_enough(&how.topology, shape::ranks(&args.ranks))?;
+    let open = target.collective().filter(|_| args.choice.algorithm.is_none());
+    let (loaded, request, made) = if let Some(name) = open {
+        only_named(args)?;
+        let Found { loaded, .. } = target.load(&args.choice, &limits)?;
+        target::report(&loaded, output)?;
+        stages.end();
+        let shape = args.ranks.clone();
+        let collective = Collective { name, shape, params: args.choice.params.clone() };
+        let busy = output.busy("compiling");
+        stages.begin("compile all");
+        let (request, made) = how.fastest(&loaded, &collective, args.bytes, &mut |_| {}, output)?;
+        stages.end();
+        drop(busy);
+        (loaded, request, Some(made))
+    } else {
+        let (loaded, id) = target.load_one(&args.choice, &limits, output)?;
+        stages.end();
+        let algorithm = loaded.program.algorithm(id);
+        worlds::known_params(&[algorithm], &args.choice.params)?;
+        let shape = worlds::one_shape(algorithm, &args.ranks)?;
+        let given = worlds::given(algorithm, &args.choice.params)?;
+        let request = worlds::one_root(&loaded.program, id, &shape, &given)?;
+        (loaded, request, None)
+    };
 
     if args.emit == Some(Stage::Ast) {
-        output.text(&emit::ast(&loaded, id))?;
+        output.text(&emit::ast(&loaded, request.algorithm))?;
         if args.output.is_none() && !args.timings {
             return Ok(());
         }
     }
-    let choice = pipeline::choose(&loaded, &request, args.bytes);
     if let Some(rank) = args.rank {
+        let choice = pipeline::choose(&loaded, &request, args.bytes);
         return one_rank::run(args, RankId(rank), &loaded, &request, &choice, &limits, &mut stages, output);
     }
-    let busy = output.busy("compiling");
-    let options = args.scheduling.options(args.slots, args.bytes);
-    let compiled =
-        pipeline::compile(&loaded, &request, &options, &limits, &mut |stage| stages.begin(stage.name()));
-    stages.end();
-    drop(busy);
-    let compiled = compiled.map_err(|failure| explain(failure, &loaded, output))?;
+    let made = match made {
+        Some(made) => made,
+        None => {
+            let busy = output.busy("compiling");
+            let made = how.make(&loaded, &request, args.bytes, &mut |stage| stages.begin(stage.name()));
+            stages.end();
+            drop(busy);
+            made.map_err(|failure| explain(failure, &loaded, output))?
+        }
+    };
+    let Made { compiled, choice, .. } = &made;
     for warning in &compiled.proved.warnings {
         output.diagnostic(warning, &loaded.sources);
     }
@@ -98,11 +138,15 @@ pub(crate) fn run(args: &args::Compile, output: &mut Output) -> Result<(), Failu
         stages.end();
     }
     if args.json {
-        output.json(&Summary::new(&compiled, &choice, &stages))?;
+        output.json(&Summary::new(&made, &stages))?;
     } else if args.emit.is_none() && (!as_dot || args.output.is_some()) {
-        output.line(&summary(&compiled))?;
-        if let Some(line) = said::schedule(&choice, compiled.plan.plan()) {
+        output.line(&summary(compiled))?;
+        if let Some(line) = said::schedule(choice) {
             output.line(&line)?;
+        }
+        output.line(&format!("chosen {}", chosen::line(&made.chosen)))?;
+        if let Some(algorithms) = chosen::algorithms(&made.candidates) {
+            output.line(&format!("of {algorithms}"))?;
         }
         if choice.tried.iter().any(|tried| tried.verdict == Verdict::NoSize) {
             output.note(
@@ -118,6 +162,16 @@ pub(crate) fn run(args: &args::Compile, output: &mut Output) -> Result<(), Failu
         output.text(&stages.table())?;
     }
     Ok(())
+}
+
+/// Refuses options that speak of one algorithm, where only a collective is named.
+fn only_named(args: &args::Compile) -> Result<(), Failure> {
+    match (args.rank, args.emit) {
+        (Some(_), _) => {
+            Err(Failure::usage_help("--rank is of one algorithm", "name it, as in std::allreduce::ring"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Prints why there is no plan.
@@ -158,12 +212,15 @@ struct Summary {
     proof: &'static str,
     /// Which part of the schedule holds.
     schedule: Option<String>,
+    /// What the compiler chose.
+    chosen: Said,
     #[serde(flatten)]
     times: Times,
 }
 
 impl Summary {
-    fn new(compiled: &Compiled, choice: &Choice, stages: &Stages) -> Summary {
+    fn new(made: &Made, stages: &Stages) -> Summary {
+        let Made { compiled, choice, chosen, candidates } = made;
         let plan = compiled.plan.plan();
         Summary {
             algorithm: plan.header.algorithm.clone(),
@@ -174,6 +231,7 @@ impl Summary {
             copies: plan.header.copies,
             proof: said::status(plan.header.proof),
             schedule: choice.said().map(str::to_string),
+            chosen: Said::whole(chosen, candidates),
             times: stages.times(),
         }
     }

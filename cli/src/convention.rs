@@ -6,8 +6,7 @@
 //! bandwidth times the share of the size that must pass each rank's link. docs/cli.md has the table.
 
 use plan::dtype::Dtype;
-use plan::ids::RankId;
-use plan::plan::{Plan, Role};
+use plan::plan::Plan;
 
 /// The meaning of sizes for one plan.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -21,13 +20,7 @@ pub(crate) struct Convention {
 impl Convention {
     /// For a plan.
     pub(crate) fn of(plan: &Plan) -> Convention {
-        let side = |rank: RankId, role: Role| -> u64 {
-            let here = plan.buffers.iter().filter(|buffer| buffer.role == role && buffer.at.holds(rank));
-            here.map(|buffer| u64::from(buffer.blocks)).sum()
-        };
-        let ranks = (0..plan.header.ranks).map(RankId);
-        let blocks = ranks.map(|rank| side(rank, Role::Send).max(side(rank, Role::Recv))).max().unwrap_or(0);
-        Convention { blocks, factor: factor(&plan.header.collective, plan.header.ranks) }
+        Convention { blocks: plan.call_blocks(), factor: factor(&plan.header.collective, plan.header.ranks) }
     }
 
     /// The elements of one block in a call of at most `bytes`; whole elements, so that less may be moved.

@@ -10,14 +10,18 @@ mod atomic;
 mod bench;
 mod call;
 mod check;
+mod chosen;
 mod compile;
 mod convention;
 mod emit;
 mod explain;
 mod failure;
+
 mod fmt;
 mod history;
 mod job_env;
+mod machine;
+mod make;
 mod one_rank;
 mod output;
 mod run;

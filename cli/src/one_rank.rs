@@ -173,7 +173,7 @@ fn tell(
             "its program: {steps} steps in {blocks} blocks, {whose}, k_min = {}",
             plan.header.k_min
         ))?;
-        if let Some(line) = said::schedule(choice, plan) {
+        if let Some(line) = said::schedule(choice) {
             output.line(&line)?;
         }
     }
@@ -200,7 +200,7 @@ fn find(
     stages: &mut Stages,
     output: &mut Output,
 ) -> Result<Of, Failure> {
-    let options = args.scheduling.options(args.slots, args.bytes);
+    let options = args.fixed().options(args.bytes);
     let wanted = args.output.is_some() || args.emit == Some(Stage::Plan);
     let by_one =
         pipeline::compile_by_one(loaded, request, &options, limits, &mut |stage| stages.begin(stage.name()));
@@ -256,7 +256,7 @@ fn whole(
     stages: &mut Stages,
     output: &mut Output,
 ) -> Result<Of, Failure> {
-    let options = args.scheduling.options(args.slots, args.bytes);
+    let options = args.fixed().options(args.bytes);
     let wanted = args.output.is_some() || args.emit == Some(Stage::Plan);
     let made = match wanted {
         true => pipeline::compile(loaded, request, &options, limits, &mut |stage| stages.begin(stage.name()))

@@ -6,6 +6,7 @@ use runtime::job::Report;
 
 use crate::args;
 use crate::call::{Row, Runnable, Source, stop_signals};
+use crate::chosen;
 use crate::failure::Failure;
 use crate::output::{Output, Paint};
 use crate::said;
@@ -120,8 +121,12 @@ fn head(
         plan.blocks.len(),
         proof(header.proof)
     ))?;
-    if let Some(line) = said::schedule(&runnable.choice, plan) {
+    if let Some(line) = said::schedule(&runnable.choice) {
         output.line(&format!("  {}", line.replacen("schedule: ", "by     ", 1)))?;
+    }
+    output.line(&format!("  chosen {}", chosen::line(&runnable.chosen)))?;
+    if let Some(algorithms) = chosen::algorithms(&runnable.candidates) {
+        output.line(&format!("  of     {algorithms}"))?;
     }
     output.line(&format!(
         "  slots  {} of {} per channel (the plan needs {})",

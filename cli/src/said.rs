@@ -6,21 +6,21 @@
 use compiler::choice::Choice;
 use compiler::diagnostics::Diagnostic;
 use compiler::source::Sources;
-use plan::plan::{Plan, ProofStatus};
+use plan::plan::ProofStatus;
 use serde::Serialize;
 
 use crate::failure::Failure;
 
-/// Which part of a schedule a plan follows, and what that asks for: none without a schedule.
-pub(crate) fn schedule(choice: &Choice, plan: &Plan) -> Option<String> {
+/// Which part of a schedule holds, and what that asks for: none without a schedule.
+pub(crate) fn schedule(choice: &Choice) -> Option<String> {
     let said = choice.said()?;
-    let header = &plan.header;
+    let asked = &choice.plan;
     let mut clauses = Vec::new();
     if let Some(copies) = choice.copies {
         clauses.push(format!("channels {copies}"));
     }
-    if header.schedule != plan::schedule::Schedule::default() {
-        clauses.push(header.schedule.to_string());
+    if *asked != plan::schedule::Schedule::default() {
+        clauses.push(asked.to_string());
     }
     let clauses = if clauses.is_empty() { "nothing is asked for".to_string() } else { clauses.join("; ") };
     Some(format!("schedule: {said}: {clauses}"))

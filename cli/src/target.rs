@@ -17,6 +17,7 @@ use plan::verify::{VerifiedFolded, VerifiedPlan, Violation};
 
 use crate::args::Choice;
 use crate::failure::Failure;
+use crate::make::Collective;
 use crate::output::Output;
 
 /// More than this is not read at all, whatever `--limit` says.
@@ -61,6 +62,14 @@ impl Target {
     pub(crate) fn standard(collective: &str) -> Target {
         let short = collective.strip_prefix("std::").unwrap_or(collective);
         Target::Standard(format!("std::{short}"))
+    }
+
+    /// The collective, if it names no more than that: `std::allreduce`.
+    pub(crate) fn collective(&self) -> Option<String> {
+        match self {
+            Target::Standard(name) => Collective::named(name).map(str::to_string),
+            Target::Plan(_) | Target::Source(_) => None,
+        }
     }
 
     /// The target as the user named it.

@@ -105,6 +105,7 @@ fn timings_and_json() {
         [
             "algorithm",
             "blocks",
+            "chosen",
             "copies",
             "moves",
             "peak_rss_mb",
@@ -142,7 +143,9 @@ fn roots_and_levels() {
 #[test]
 fn explained_costs_are_those_of_the_literature() {
     let cost = |name: &str, n: u64| {
-        let text = rcc(&["explain", name, "--ranks", &n.to_string(), "--bytes", "1680K"]).ends(0).out;
+        let plain = ["--direct", "never", "--multicast", "flat"];
+        let asked = ["explain", name, "--ranks", &n.to_string(), "--bytes", "1680K"];
+        let text = rcc(&[&asked, &plain[..]].concat()).ends(0).out;
         let row = |what: &str| -> Vec<String> {
             let line =
                 text.lines().find(|line| line.trim_start().starts_with(what)).expect("the row is there");
@@ -209,26 +212,25 @@ fn finish_to(mut command: Command) -> (Option<i32>, String) {
 #[test]
 fn what_lays_out_steps_changes_steps() {
     let json = |options: &[&str]| {
-        rcc(&[&["compile", "std::allreduce::ring", "--ranks", "4", "--json"], options].concat())
-            .ends(0)
-            .json()
+        let plain = ["compile", "std::allreduce::ring", "--ranks", "4", "--json", "--direct", "never"];
+        rcc(&[&plain, options].concat()).ends(0).json()
     };
     let steps = |options: &[&str]| json(options)["steps"].as_u64().unwrap();
-    assert_eq!(steps(&[]), 4 * 7, "2n - 1 for each rank");
+    assert_eq!(steps(&["--slots", "2"]), 4 * 7, "2n - 1 for each rank");
     // One slot: some of what is sent along is kept and sent later. Unfused: each of 6 messages of a rank is sent and taken.
     assert!(steps(&["--slots", "1"]) > 28);
     assert!(steps(&["--no-fuse"]) >= 4 * 12);
     let compiled = |options: &[&str]| {
         rcc(&[&["compile", "std::allreduce::ring", "--ranks", "4"], options].concat()).ends(0)
     };
-    compiled(&[]).shows("k_min = 2");
+    compiled(&["--slots", "2"]).shows("k_min = 2");
     compiled(&["--slots", "1"]).shows("k_min = 1");
     let blocks = |options: &[&str]| {
         let args = [&["compile", "std::alltoall::direct", "--ranks", "4", "--json"], options].concat();
         rcc(&args).ends(0).json()["blocks"].as_u64().unwrap()
     };
     assert_eq!(blocks(&["--blocks", "1"]), 4);
-    assert!(blocks(&[]) > 4);
+    assert!(blocks(&["--blocks", "8"]) > 4);
 }
 
 /// One message that all read, or copies by way of each other; and only what there is.
@@ -238,8 +240,21 @@ fn multicast_goes_as_it_is_told() {
     let text = "algorithm flat(root: rank) on ranks[n] implements broadcast(root) {\n    data @ * = data @ root\n}\n";
     let flat = file(&folder, "flat.coll", text);
     let of = |how: &str| {
-        rcc(&["compile", &flat, "--ranks", "5", "--param", "root=0", "--emit", "plan", "--multicast", how])
-            .ends(0)
+        rcc(&[
+            "compile",
+            &flat,
+            "--ranks",
+            "5",
+            "--param",
+            "root=0",
+            "--emit",
+            "plan",
+            "--direct",
+            "never",
+            "--multicast",
+            how,
+        ])
+        .ends(0)
     };
     of("flat").shows("4 of slots").shows("send ch3 → rank 4");
     of("channel").shows("1 of slots; 1 with several readers").shows("→ ranks 1..5");

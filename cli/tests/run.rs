@@ -14,11 +14,12 @@ use std::time::{Duration, Instant};
 use common::{RING, command, file, finish, folder, rcc};
 use serde_json::Value;
 
-const FIELDS: [&str; 13] = [
+const FIELDS: [&str; 14] = [
     "algbw_gbps",
     "algorithm",
     "busbw_gbps",
     "bytes",
+    "chosen",
     "collective",
     "count",
     "dtype",
@@ -198,11 +199,11 @@ fn a_bench_has_the_columns_of_nccl_tests() {
         "--collective",
         "allreduce",
         "-n",
-        "2",
+        "4",
         "-b",
         "8",
         "-e",
-        "1M",
+        "8M",
         "-f",
         "1024",
         "--iterations",
@@ -214,7 +215,7 @@ fn a_bench_has_the_columns_of_nccl_tests() {
     let rows = document.as_array().unwrap();
     assert!(rows.iter().all(|row| fields(row) == FIELDS));
     let algorithms: BTreeSet<&str> = rows.iter().map(|row| row["algorithm"].as_str().unwrap()).collect();
-    assert!(algorithms.len() > 1, "one algorithm for 8 bytes and for a megabyte: {algorithms:?}");
+    assert!(algorithms.len() > 1, "one algorithm for 8 bytes and for eight megabytes: {algorithms:?}");
 }
 
 #[test]

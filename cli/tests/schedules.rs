@@ -94,7 +94,8 @@ fn a_file_of_schedules_replaces_those_beside_the_algorithm() {
     with(&["bench", "std::allreduce", "-n", "2", "-b", "8", "-e", "8", "--iterations", "1"], &library)
         .ends(0)
         .shows("channels 5");
-    with(&["run", "--collective", "allreduce", "-n", "2", "-b", "1M", "--iterations", "1"], &library)
+    let only = file(&folder, "only.coll", "schedule for std::alltonext::direct { channels 5 }");
+    with(&["run", "--collective", "alltonext", "-n", "2", "-b", "1M", "--iterations", "1"], &only)
         .ends(0)
         .shows("channels 5");
 

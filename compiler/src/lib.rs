@@ -5,6 +5,7 @@
 
 pub mod check;
 pub mod choice;
+pub mod chooser;
 pub mod cost;
 pub mod diagnostics;
 pub mod elaborate;
@@ -14,6 +15,7 @@ pub mod limits;
 pub mod options;
 mod passes;
 pub mod pipeline;
+pub mod resources;
 pub mod schedule;
 pub mod source;
 pub mod symmetry;

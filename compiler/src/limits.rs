@@ -2,6 +2,10 @@
 //!
 //! In: `--limit NAME=N`. Out: read by `elaborate`, `graph` and `lower`. `docs/language.md` states the defaults.
 
+use plan::verify::Target;
+
+use crate::cost::topology::Resources;
+
 /// How much a program may ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -15,6 +19,8 @@ pub struct Limits {
     pub source_bytes: u64,
     /// Nesting of brackets, statements and expressions.
     pub nesting: u32,
+    /// Blocks, channel ends and connections of a rank; none: what the target has.
+    pub resources: Resources,
 }
 
 impl Default for Limits {
@@ -25,6 +31,7 @@ impl Default for Limits {
             places: 64_000_000,
             source_bytes: 4 << 20,
             nesting: 200,
+            resources: Resources::default(),
         }
     }
 }
@@ -46,6 +53,14 @@ impl Limits {
     /// place is two places of a plan, and a cell that crosses ranks is two micro-steps of at most three operands.
     pub fn of_plan(&self) -> plan::verify::Limits {
         let usual = plan::verify::Limits::default();
+        let Resources { blocks, channels, connections } = self.resources;
+        let cpu = Target::cpu();
+        let target = Target {
+            blocks_per_rank: blocks.unwrap_or(cpu.blocks_per_rank),
+            channel_ends_per_rank: channels.unwrap_or(cpu.channel_ends_per_rank),
+            connections_per_rank: connections.unwrap_or(cpu.connections_per_rank),
+            ..cpu
+        };
         let cells = self.cell_moves();
         plan::verify::Limits {
             places: usual.places.max(self.places.saturating_mul(2)),
@@ -53,6 +68,7 @@ impl Limits {
             micro_steps: usual.micro_steps.max(cells.saturating_mul(2)),
             accesses: usual.accesses.max(cells.saturating_mul(5)),
             promise_visits: usual.promise_visits.max(self.visits()),
+            target,
             ..usual
         }
     }

@@ -19,6 +19,8 @@ pub struct Options {
     pub bytes: Option<u64>,
     /// Whether ranks reach into each other's memory where that saves a message.
     pub direct: Direct,
+    /// Who reaches, where both could.
+    pub reach: Reach,
     /// How a value that one rank sends to several reaches them.
     pub multicast: Multicast,
 }
@@ -59,6 +61,16 @@ pub enum Direct {
     OutOfPlace,
 }
 
+/// Who reaches into the other's memory, where a message could be spared either way.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Reach {
+    /// The reader reads the sender's.
+    #[default]
+    Pull,
+    /// The sender writes the reader's.
+    Push,
+}
+
 impl Default for Options {
     fn default() -> Options {
         Options {
@@ -68,6 +80,7 @@ impl Default for Options {
             fuse: true,
             bytes: None,
             direct: Direct::Never,
+            reach: Reach::Pull,
             multicast: Multicast::Flat,
         }
     }

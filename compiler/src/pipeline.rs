@@ -6,16 +6,20 @@
 use grammar::span::FileId;
 use grammar::{ParseLimits, ast};
 use plan::join::join;
-use plan::verify::{VerifiedFolded, VerifiedPlan};
+use plan::plan::Plan;
+use plan::verify::{Target, VerifiedFolded, VerifiedPlan};
 
 use crate::check::checked::Program;
 use crate::check::{self, NameKind, Unit};
 use crate::choice::{self, Choice};
+use crate::chooser::{self, Chosen, Wanted};
+use crate::cost::topology::Topology;
 use crate::diagnostics::{self, Diagnostic, Label};
 use crate::elaborate::{self, Request};
 use crate::graph::{self, ChunkGraph, Form, Proof};
 use crate::limits::Limits;
 use crate::options::Options;
+use crate::resources;
 use crate::schedule;
 use crate::source::Sources;
 use crate::symmetry::{self, Quotient, Unfolded};
@@ -34,14 +38,16 @@ pub enum Stage {
     Lower,
     /// V0–V5 and V7.
     Verify,
+    /// What nobody said, chosen by the cost model; further layouts are lowered and verified in it.
+    Choose,
     /// V6.
     Validate,
 }
 
 impl Stage {
     /// All stages in order.
-    pub const ALL: [Stage; 5] =
-        [Stage::Elaborate, Stage::Prove, Stage::Lower, Stage::Verify, Stage::Validate];
+    pub const ALL: [Stage; 6] =
+        [Stage::Elaborate, Stage::Prove, Stage::Lower, Stage::Verify, Stage::Choose, Stage::Validate];
 
     /// Its name.
     pub fn name(self) -> &'static str {
@@ -50,6 +56,7 @@ impl Stage {
             Stage::Prove => "prove",
             Stage::Lower => "lower",
             Stage::Verify => "verify",
+            Stage::Choose => "choose",
             Stage::Validate => "validate",
         }
     }
@@ -370,8 +377,17 @@ pub fn compile_by_one(
     Ok(CompiledByOne { proved, plan: Ok(plan) })
 }
 
-/// The whole pipeline for one shape. The promise of a large program is proved while it is lowered (all that lowering relies on
-/// is that the graph could be built); there is no plan without it.
+/// What is compiled, for which target.
+struct Task<'a> {
+    loaded: &'a Loaded,
+    request: &'a Request,
+    /// What the schedule comes to.
+    choice: &'a Choice,
+    limits: &'a Limits,
+    target: &'a Target,
+}
+
+/// The whole pipeline for one shape, laid out as `options` say, for ranks on CPUs.
 pub fn compile(
     loaded: &Loaded,
     request: &Request,
@@ -380,6 +396,60 @@ pub fn compile(
     at_stage: &mut dyn FnMut(Stage),
 ) -> Result<Compiled, Failure> {
     let choice = choose(loaded, request, options.bytes);
+    let target = &limits.of_plan().target;
+    let task = Task { loaded, request, choice: &choice, limits, target };
+    let (proved, plan) = prove_and_lower(&task, options, at_stage)?;
+    at_stage(Stage::Validate);
+    validated(proved, plan)
+}
+
+/// The whole pipeline for one shape and one machine: what neither the schedule nor the user says, the cost model chooses. A
+/// plan that asks more of a rank than the machine has is refused.
+pub fn compile_for(
+    loaded: &Loaded,
+    request: &Request,
+    wanted: &Wanted,
+    topology: &Topology,
+    limits: &Limits,
+    at_stage: &mut dyn FnMut(Stage),
+) -> Result<(Compiled, Chosen), Failure> {
+    let choice = choose(loaded, request, wanted.bytes);
+    let topology = &Topology { resources: topology.resources.over(limits.resources), ..topology.clone() };
+    let target = &topology.target();
+    let mut options = wanted.fixed.options(wanted.bytes);
+    if wanted.fixed.blocks.is_none() {
+        // As usual, but no more than there are for each copy.
+        options.blocks =
+            options.blocks.min(target.blocks_per_rank / choice.copies.unwrap_or(1).max(1)).max(1);
+    }
+    let task = Task { loaded, request, choice: &choice, limits, target };
+    let (proved, plan) = prove_and_lower(&task, &options, at_stage)?;
+
+    at_stage(Stage::Choose);
+    let mut otherwise = |options: &Options| {
+        let plan = schedule::schedule(&proved.trace, &proved.graph, options, &loaded.sources);
+        let plan = headed(plan, &choice);
+        match resources::over(&plan, &proved.trace, &loaded.sources, target) {
+            Some(_) => Ok(None),
+            None => verified(plan, &task).map(Some),
+        }
+    };
+    let (plan, chosen) = chooser::choose(plan, &options, wanted, &choice, topology, &mut otherwise)?;
+    let (copies, schedule) = chooser::asking(&plan, &chosen, topology, &wanted.fixed);
+    let plan = plan.asked(copies, schedule, &of_plan(&task)).map_err(|all| violations(&all))?;
+
+    at_stage(Stage::Validate);
+    Ok((validated(proved, plan)?, chosen))
+}
+
+/// A proof, and verified steps. The promise of a large program is proved while it is lowered (all that lowering relies on
+/// is that the graph could be built); there is no plan without it.
+fn prove_and_lower(
+    task: &Task<'_>,
+    options: &Options,
+    at_stage: &mut dyn FnMut(Stage),
+) -> Result<(Proved, VerifiedPlan), Failure> {
+    let Task { loaded, request, choice, limits, target } = *task;
     let (trace, graph) = follow(loaded, request, choice.when, limits, at_stage)?;
     let prove = || keeps_promise(&trace, &graph, limits);
     let lower = || schedule::schedule(&trace, &graph, options, &loaded.sources);
@@ -397,24 +467,47 @@ pub fn compile(
         ((fits && kept.is_ok()).then(lower), kept)
     };
     let proved = proved(trace, graph, kept, loaded, request, limits)?;
-    let Some(mut plan) = plan else {
+    let Some(plan) = plan else {
         let kind = graph::FaultKind::TooLarge { count, limit: limits.moves, what: graph::Counted::Lowered };
         let fault = graph::Fault { form: Form::Disjoint, kind, others: 0 };
         return Err(Failure::Wrong(graph_diagnostics(&[fault], &proved.trace, loaded, request, limits)));
     };
+    let plan = headed(plan, choice);
+    if let Some(fault) = resources::over(&plan, &proved.trace, &loaded.sources, target) {
+        let mut bindings = |mv: MoveId| elaborate::bindings(&loaded.program, request, limits, mv);
+        let told = diagnostics::resources::fault(&fault, &proved.trace, &mut bindings);
+        return Err(Failure::Wrong(vec![told]));
+    }
+    at_stage(Stage::Verify);
+    let plan = verified(plan, task)?;
+    Ok((proved, plan))
+}
+
+/// With what the schedule asks for.
+fn headed(mut plan: Plan, choice: &Choice) -> Plan {
     plan.header.copies = choice.copies.unwrap_or(plan.header.copies);
     if choice.scheduled {
-        plan.header.schedule = choice.plan;
+        plan.header.schedule = choice.plan.clone();
     }
+    plan
+}
 
-    at_stage(Stage::Verify);
-    let plan = plan::verify::verify_fresh(plan, &limits.of_plan())
-        .map_err(|violations| Failure::Wrong(violations.iter().map(violation).collect()))?;
+fn verified(plan: Plan, task: &Task<'_>) -> Result<VerifiedPlan, Failure> {
+    plan::verify::verify_fresh(plan, &of_plan(task)).map_err(|all| violations(&all))
+}
 
-    at_stage(Stage::Validate);
+fn of_plan(task: &Task<'_>) -> plan::verify::Limits {
+    plan::verify::Limits { target: task.target.clone(), ..task.limits.of_plan() }
+}
+
+fn validated(proved: Proved, plan: VerifiedPlan) -> Result<Compiled, Failure> {
     validate::validate(&proved.trace, &proved.graph, &plan)
         .map_err(|faults| Failure::Wrong(faults.iter().map(diagnostics::validate::differs).collect()))?;
     Ok(Compiled { proved, plan })
+}
+
+fn violations(all: &[plan::verify::Violation]) -> Failure {
+    Failure::Wrong(all.iter().map(violation).collect())
 }
 
 fn prove_form(trace: &Trace, form: Form, limits: &Limits) -> Result<(ChunkGraph, Proof), Vec<graph::Fault>> {

@@ -19,13 +19,14 @@ use compiler::trace::Params;
 use grammar::ast::ParamType;
 
 /// Codes that no program of a few lines shows; other tests do.
-const WITHOUT_PROGRAM: [&str; 9] = [
+const WITHOUT_PROGRAM: [&str; 10] = [
     "coll::bad_parameter",
     "coll::bad_shape",
     "coll::nesting_too_deep",
     "coll::not_symmetric",
     "coll::not_utf8",
     "coll::source_too_large",
+    "coll::target_limit",
     "coll::too_deep",
     "coll::too_large",
     "coll::too_many_errors",

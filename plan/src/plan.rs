@@ -337,6 +337,17 @@ impl Block {
 }
 
 impl Plan {
+    /// Blocks of the larger of send and receive memory, at the rank where that is largest: the size of a call is so many times
+    /// the bytes of a block.
+    pub fn call_blocks(&self) -> u64 {
+        let side = |rank: RankId, role: Role| -> u64 {
+            let here = self.buffers.iter().filter(|buffer| buffer.role == role && buffer.at.holds(rank));
+            here.map(|buffer| u64::from(buffer.blocks)).sum()
+        };
+        let ranks = (0..self.header.ranks).map(RankId);
+        ranks.map(|rank| side(rank, Role::Send).max(side(rank, Role::Recv))).max().unwrap_or(0)
+    }
+
     /// The sources of a step, in the order they are folded.
     pub fn src(&self, step: &Step) -> &[Operand] {
         &self.operands[step.operands as usize..][..step.sources as usize]

@@ -2,7 +2,7 @@
 //! of the same bits as with messages alone, and executed by ranks on this machine.
 
 use compiler::limits::Limits;
-use compiler::options::{Direct, Options};
+use compiler::options::{Direct, Options, Reach};
 use compiler::pipeline::load;
 use plan::dtype::{Dtype, Op};
 use plan::ids::RankId;
@@ -43,6 +43,7 @@ fn all_algorithms_keep_their_bits() {
                     slots: 1 + seed as u32 % 3,
                     blocks: [8, 1, 2][seed as usize / 3 % 3],
                     fuse: !(seed / 9).is_multiple_of(4),
+                    reach: [Reach::Pull, Reach::Push][seed as usize / 36 % 2],
                     ..Options::default()
                 };
                 let compile = |direct: Direct| {

@@ -41,6 +41,7 @@ const KINDS: &[(&str, &[&str])] = &[
     ("a schedule that is wrong", &["reject/schedules/"]),
     ("a channel that there cannot be", &["coll::bad_channel"]),
     ("what a peer takes for right", &["reject/peers/"]),
+    ("more than a rank of the target has", &["coll::target_limit"]),
 ];
 
 const OF_EACH: usize = 3;

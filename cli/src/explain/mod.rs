@@ -13,15 +13,14 @@ mod text;
 
 use std::path::Path;
 
-use compiler::cost::topology::{self, Topology};
 use compiler::diagnostics::explain as pages;
 
 use self::report::Report;
 use self::subject::Subjects;
 use crate::args;
 use crate::failure::Failure;
+use crate::machine;
 use crate::output::Output;
-use crate::target;
 
 /// Runs the command.
 pub(crate) fn run(args: &args::Explain, output: &mut Output) -> Result<(), Failure> {
@@ -59,22 +58,21 @@ fn code(subject: &Path) -> Result<Option<&'static str>, Failure> {
 
 /// Every plan at every size.
 fn costs(args: &args::Explain, output: &mut Output) -> Result<(), Failure> {
-    let named = args.topology.as_deref().map(machine).transpose()?;
+    let named = args.topology.as_deref().map(machine::named).transpose()?;
     if args.measure && named.as_ref().is_none_or(|machine| machine.levels.len() > 1) {
         return Err(Failure::usage_help(
             "--measure compares the model with this machine",
             "name what describes it, as in --topology 2-cores",
         ));
     }
-    let machine_for = |ranks: u32| machine_for(named.as_ref(), ranks);
+    let machine_for = |ranks: u32| machine::for_ranks(named.as_ref(), ranks);
     let mut subjects = Subjects::load(args, &machine_for, output)?;
     let mut told: Vec<Report> = Vec::new();
     for (i, &bytes) in args.bytes.iter().enumerate() {
         let mut plans = Vec::new();
         for subject in subjects.at(bytes, output)? {
-            let machine = machine_for(subject.plan.plan().header.ranks)?;
             let busy = output.busy("following the plan");
-            let report = report::report(&subject, &machine, bytes, args);
+            let report = report::report(&subject, bytes, args);
             drop(busy);
             plans.push((subject, report?));
         }
@@ -98,43 +96,6 @@ fn costs(args: &args::Explain, output: &mut Output) -> Result<(), Failure> {
         told.append(&mut reports);
     }
     if args.json { output.json(&told) } else { text::legend(&told, output) }
-}
-
-/// The machine for so many ranks: the one that was named, else the smallest of GPUs.
-fn machine_for(named: Option<&Topology>, ranks: u32) -> Result<Topology, Failure> {
-    let Some(named) = named else {
-        return topology::smallest(ranks).ok_or_else(|| {
-            Failure::usage_help(
-                format!("no built-in topology has {ranks} ranks"),
-                "describe one, as docs/cost.md tells: --topology FILE.toml",
-            )
-        });
-    };
-    match named.ranks() {
-        Some(has) if has < u64::from(ranks) => Err(Failure::usage_help(
-            format!("topology `{}` has {has} ranks, and {ranks} are asked for", named.name),
-            "name a larger one (2x8xh100, 128x8xh100), or describe one, as docs/cost.md tells",
-        )),
-        _ => Ok(named.clone()),
-    }
-}
-
-/// A topology by name or from a file.
-fn machine(given: &Path) -> Result<Topology, Failure> {
-    let name = given.to_string_lossy();
-    if let Some(known) = topology::builtin(&name) {
-        return Ok(known);
-    }
-    if given.extension().is_none_or(|ending| ending != "toml") {
-        let near = target::nearest(&name, &topology::BUILTIN).map(|near| format!("did you mean `{near}`?"));
-        let known = topology::BUILTIN.join(", ");
-        let help = near.unwrap_or_else(|| format!("there are {known}, or a file that ends in .toml"));
-        return Err(Failure::usage_help(format!("there is no topology `{name}`"), help));
-    }
-    let bytes = target::read(given)?;
-    let text = String::from_utf8(bytes)
-        .map_err(|_| Failure::usage(format!("{} is not text in UTF-8", given.display())))?;
-    topology::parse(&text).map_err(|error| Failure::usage(format!("{}: {error}", given.display())))
 }
 
 /// A page without the fences of its programs, which are indented instead.

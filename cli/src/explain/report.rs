@@ -2,17 +2,19 @@
 //!
 //! In: a plan, a machine, a size. Out: a [`Report`], which is the JSON document's element and what `text` prints.
 
+use compiler::chooser::{self, Untried};
+use compiler::cost::Program;
 use compiler::cost::bound::{self, Bound};
 use compiler::cost::count::{Counts, RankCounts, count};
-use compiler::cost::estimate::{self, EstimateError, Question};
-use compiler::cost::topology::{Topology, protocol_name};
-use compiler::cost::{Call, Program};
+use compiler::cost::estimate::{self, EstimateError, Search};
+use compiler::cost::topology::protocol_name;
 use plan::plan::{ChannelKind, ProofStatus};
 use serde::Serialize;
 
 use super::measure::Measured;
 use super::subject::Subject;
 use crate::args;
+use crate::chosen::{self, Other};
 use crate::failure::Failure;
 
 /// One plan at one size.
@@ -108,18 +110,19 @@ pub(super) struct Chosen {
     pub(super) slice_bytes: u32,
     pub(super) slices: u64,
     pub(super) protocol: &'static str,
+    /// The most blocks of a rank, slots that the plan counts on, direct access.
+    pub(super) blocks: u32,
+    pub(super) counted_slots: u32,
+    pub(super) direct: &'static str,
+    pub(super) multicast: String,
     /// Which of these the plan or the command line says.
     pub(super) given: Vec<&'static str>,
-    pub(super) tried: Vec<Tried>,
-}
-
-/// A geometry and what it would take.
-#[derive(Debug, Clone, Serialize)]
-pub(super) struct Tried {
-    pub(super) copies: u32,
-    pub(super) slice_bytes: u32,
-    pub(super) protocol: &'static str,
-    pub(super) time_us: f64,
+    /// What was not tried, and why.
+    pub(super) untried: Option<String>,
+    pub(super) tried: Vec<Other>,
+    /// The same in a line.
+    #[serde(skip)]
+    pub(super) why: String,
 }
 
 /// What the time is spent on.
@@ -145,50 +148,31 @@ pub(super) struct Leg {
 }
 
 /// Counts and estimates a plan.
-pub(super) fn report(
-    subject: &Subject,
-    machine: &Topology,
-    bytes: u64,
-    args: &args::Explain,
-) -> Result<Report, Failure> {
+pub(super) fn report(subject: &Subject, bytes: u64, args: &args::Explain) -> Result<Report, Failure> {
     let plan = &*subject.plan;
     let header = &plan.header;
     let convention = subject.convention();
     let count_ = convention.count(bytes, args.dtype);
     let size = convention.bytes(count_, args.dtype).unwrap_or(0);
     let block = count_.saturating_mul(args.dtype.size().into());
-    let slice_bytes = args.slot_bytes.map(u32::try_from).transpose();
-    let slice_bytes = slice_bytes.map_err(|_| Failure::usage("--slot-bytes: a slot has less than 4 GiB"))?;
-    let copies = subject.choice.as_ref().and_then(|choice| choice.copies);
-    let question = Question { count: count_, dtype: args.dtype, slots: args.slots, slice_bytes, copies };
+    let (chosen, machine) = (&subject.chosen, &*subject.machine);
+    let Some((call, seconds)) = chosen.best else {
+        let why = match &chosen.untried {
+            Some(Untried::Model(error)) => refused(error),
+            // A machine is always named here, so that the model is always asked.
+            why => Failure::Machine(format!("{} is not followed: {why:?}", subject.name())),
+        };
+        return Err(why);
+    };
     let program = Program::new(plan);
-    let estimate = estimate::estimate(&program, machine, &question).map_err(|error| refused(&error))?;
+    let found = Search { call, seconds, tried: Vec::new(), events: 0 };
+    let estimate = estimate::follow(&program, machine, found);
     let counts = count(&program, count_, args.dtype);
     let least = bound::bound(&plan.promise, header.ranks);
     let (algbw_gbps, busbw_gbps) = convention.bandwidths(size, estimate.seconds);
     let ratio = |bound: f64| (bound > 0.0).then(|| estimate.seconds / bound);
 
-    let mut given = Vec::new();
-    let asks = &header.schedule;
-    for (what, is) in [
-        ("copies", copies.is_some() || header.copies > 1),
-        ("slots", args.slots.is_some()),
-        ("slice_bytes", slice_bytes.is_some() || asks.slice_bytes.is_some()),
-        ("protocol", asks.protocol != plan::schedule::Protocol::Auto || machine.encodings.len() == 1),
-    ] {
-        if is {
-            given.push(what);
-        }
-    }
-    let protocol = |call: &Call| protocol_name(machine.encodings[call.encoding].protocol);
-    let tried = estimate.tried.iter().map(|(call, seconds)| Tried {
-        copies: call.copies,
-        slice_bytes: call.slice_bytes,
-        protocol: protocol(call),
-        time_us: seconds * 1e6,
-    });
     let path = &estimate.path;
-    let call = &estimate.call;
     Ok(Report {
         algorithm: subject.name(),
         collective: header.collective.clone(),
@@ -215,9 +199,15 @@ pub(super) fn report(
             slots: call.slots,
             slice_bytes: call.slice_bytes,
             slices: estimate.slices,
-            protocol: protocol(call),
-            given,
-            tried: tried.collect(),
+            protocol: protocol_name(chosen.protocol),
+            blocks: chosen.layout.blocks,
+            counted_slots: chosen.layout.counted_slots,
+            direct: chosen.layout.access(),
+            multicast: chooser::spread(chosen.layout.multicast),
+            given: chosen.given.clone(),
+            untried: chosen.untried.as_ref().map(chosen::untried),
+            tried: chosen.tried.iter().map(Other::new).collect(),
+            why: chosen::why(chosen),
         },
         path: Path {
             moving_us: path.moving * 1e6,

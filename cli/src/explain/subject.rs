@@ -1,25 +1,26 @@
 //! From targets to plans, for each size: a schedule's `when` may choose another plan for another size.
 //!
 //! In: the targets of the command. Out: for a size, the plans of all algorithms that run on the world shape. Sources are
-//! read and checked once; a plan is compiled anew only where the schedule says something else for the size.
+//! read and checked once; a plan is compiled for each size, as `run` would.
 
 use std::rc::Rc;
 
 use compiler::check::checked::AlgorithmId;
 use compiler::choice::Choice;
+use compiler::chooser::{self, Chosen, Effort, Fixed};
 use compiler::cost::topology::Topology;
 use compiler::elaborate::Request;
-use compiler::limits::Limits;
-use compiler::options::Options;
-use compiler::pipeline::{self, Failure as PipelineFailure, Loaded};
+use compiler::pipeline::{Failure as PipelineFailure, Loaded};
+use plan::plan::Forms;
 use plan::verify::VerifiedPlan;
 
 use crate::args;
 use crate::convention::Convention;
 use crate::failure::Failure;
+use crate::make::{How, Made};
 use crate::output::Output;
 use crate::shape;
-use crate::target::{self, Chosen, Target};
+use crate::target::{self, Chosen as Found, Target};
 use crate::worlds;
 
 /// A plan to be explained.
@@ -28,18 +29,19 @@ pub(super) struct Subject {
     pub(super) plan: Rc<VerifiedPlan>,
     /// What the schedule came to; none for a plan from a file.
     pub(super) choice: Option<Choice>,
+    /// What was chosen, and on which machine.
+    pub(super) chosen: Chosen,
+    pub(super) machine: Rc<Topology>,
 }
 
 /// Everything that was named.
 pub(super) struct Subjects {
-    options: Options,
-    limits: Limits,
     entries: Vec<Entry>,
 }
 
 enum Entry {
-    Plan(Subject),
-    Source { loaded: Rc<Loaded>, request: Request, last: Option<Subject>, several: bool },
+    Plan { plan: Rc<VerifiedPlan>, how: How },
+    Source { loaded: Rc<Loaded>, request: Request, how: How, several: bool },
 }
 
 impl Subjects {
@@ -50,6 +52,21 @@ impl Subjects {
         output: &mut Output,
     ) -> Result<Subjects, Failure> {
         let limits = args.choice.within.limits()?;
+        let how = |ranks: u32| -> Result<How, Failure> {
+            let slice_bytes = args.slot_bytes.map(u32::try_from).transpose();
+            let slice_bytes =
+                slice_bytes.map_err(|_| Failure::usage("--slot-bytes: a slot has less than 4 GiB"))?;
+            // As for `run`: a call with fewer slots than usual needs a plan that does with them.
+            let counted_slots = args.slots.filter(|&slots| slots < 2);
+            Ok(How {
+                fixed: Fixed { counted_slots, slots: args.slots, slice_bytes, ..args.scheduling.fixed() },
+                dtype: args.dtype,
+                forms: Forms { disjoint: true, same: !args.out_of_place },
+                effort: Effort::Thorough,
+                topology: machine_for(ranks)?,
+                limits,
+            })
+        };
         let mut entries = Vec::new();
         for argument in &args.subjects {
             let target = Target::new(argument);
@@ -60,10 +77,11 @@ impl Subjects {
                 args.choice.refuse_for_plan()?;
                 args.scheduling.refuse_for_plan()?;
                 let plan = Rc::new(target::read_plan(path, &limits, output)?);
-                entries.push(Entry::Plan(Subject { plan, choice: None }));
+                let how = how(plan.header.ranks)?;
+                entries.push(Entry::Plan { plan, how });
                 continue;
             }
-            let Chosen { loaded, algorithms } = target.load(&args.choice, &limits)?;
+            let Found { loaded, algorithms } = target.load(&args.choice, &limits)?;
             target::report(&loaded, output)?;
             if algorithms.is_empty() {
                 return Err(Failure::usage(format!("{} has no algorithm", target.name())));
@@ -75,20 +93,15 @@ impl Subjects {
             for id in algorithms {
                 match request(&loaded, id, args) {
                     Ok(request) => {
-                        machine_for(shape::ranks(&request.shape))?;
-                        entries.push(Entry::Source {
-                            loaded: Rc::clone(&loaded),
-                            request,
-                            last: None,
-                            several,
-                        });
+                        let how = how(shape::ranks(&request.shape))?;
+                        entries.push(Entry::Source { loaded: Rc::clone(&loaded), request, how, several });
                     }
                     Err(failure) if several => skipped(&failure.to_string(), output),
                     Err(failure) => return Err(failure),
                 }
             }
         }
-        Ok(Subjects { limits, options: args.scheduling.options(args.slots, None), entries })
+        Ok(Subjects { entries })
     }
 
     /// The plans for a call of `bytes`; at least one.
@@ -97,17 +110,14 @@ impl Subjects {
         let mut excluded = Vec::new();
         for (i, entry) in self.entries.iter_mut().enumerate() {
             match entry {
-                Entry::Plan(subject) => found.push(subject.clone()),
-                Entry::Source { loaded, request, last, several } => {
+                Entry::Plan { plan, how } => {
+                    let chosen = chooser::geometry(plan, &how.wanted(Some(bytes)), None, &how.topology);
+                    let (plan, machine) = (Rc::clone(plan), Rc::new(how.topology.clone()));
+                    found.push(Subject { plan, choice: None, chosen, machine });
+                }
+                Entry::Source { loaded, request, how, several } => {
                     let name = loaded.program.algorithm(request.algorithm).name.clone();
-                    match compiled(
-                        loaded,
-                        request,
-                        last,
-                        (bytes, *several),
-                        (&self.options, &self.limits),
-                        output,
-                    )? {
+                    match compiled(loaded, request, how, (bytes, *several), output)? {
                         Ok(subject) => found.push(subject),
                         Err(why) => {
                             skipped(&format!("{name}: {why}"), output);
@@ -148,26 +158,17 @@ fn request(loaded: &Loaded, id: AlgorithmId, args: &args::Explain) -> Result<Req
 fn compiled(
     loaded: &Loaded,
     request: &Request,
-    last: &mut Option<Subject>,
+    how: &How,
     (bytes, several): (u64, bool),
-    (options, limits): (&Options, &Limits),
     output: &mut Output,
 ) -> Result<Result<Subject, String>, Failure> {
-    let choice = pipeline::choose(loaded, request, Some(bytes));
-    if let Some(known) = last
-        && known.choice.as_ref().is_some_and(|known| known.when == choice.when)
-    {
-        return Ok(Ok(Subject { choice: Some(choice), ..known.clone() }));
-    }
     let busy = output.busy("compiling");
-    let options = Options { bytes: Some(bytes), ..*options };
-    let compiled = pipeline::compile(loaded, request, &options, limits, &mut |_| {});
+    let made = how.make(loaded, request, Some(bytes), &mut |_| {});
     drop(busy);
-    match compiled {
-        Ok(compiled) => {
-            let subject = Subject { plan: Rc::new(compiled.plan), choice: Some(choice) };
-            *last = Some(subject.clone());
-            Ok(Ok(subject))
+    match made {
+        Ok(Made { compiled, choice, chosen, .. }) => {
+            let machine = Rc::new(how.topology.clone());
+            Ok(Ok(Subject { plan: Rc::new(compiled.plan), choice: Some(choice), chosen, machine }))
         }
         Err(PipelineFailure::Excluded { why, .. }) if several => Ok(Err(why)),
         Err(failure) => Err(crate::compile::explain(failure, loaded, output)),

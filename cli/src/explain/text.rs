@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 
 use super::measure::{Measured, agreement, tied};
 use super::report::{Leg, Report};
+use crate::chosen::time;
 use crate::failure::Failure;
 use crate::output::{Output, Paint};
 use crate::size;
@@ -202,7 +203,7 @@ fn alone(report: &Report, whole: bool, output: &mut Output) -> Result<(), Failur
         let others = plan.whens.iter().filter(|when| when.verdict != "holds");
         rows.extend(others.map(|when| ("", format!("{} {}", when.text, when.verdict))));
     }
-    rows.push(("chosen", why(report)));
+    rows.push(("chosen", report.chosen.why.clone()));
     for (what, found) in rows {
         output.line(format!("  {what:<24}  {found}").trim_end())?;
     }
@@ -235,40 +236,6 @@ fn least(report: &Report, output: &mut Output) -> Result<(), Failure> {
         row(what, predicted(report), time(bound), ratio.unwrap_or(f64::NAN))?;
     }
     output.line("")
-}
-
-/// What was chosen, and what the next best would have taken.
-fn why(report: &Report) -> String {
-    let chosen = &report.chosen;
-    let names = [("copies", "copies"), ("slice_bytes", "slices"), ("protocol", "protocol")];
-    let given: Vec<&str> =
-        names.iter().filter(|name| chosen.given.contains(&name.0)).map(|name| name.1).collect();
-    let how = how(report);
-    if given.len() == names.len() || chosen.tried.len() < 2 {
-        return format!("{how}; nothing else to try");
-    }
-    let same = |tried: &&super::report::Tried| {
-        tried.copies == chosen.copies
-            && tried.slice_bytes == chosen.slice_bytes
-            && tried.protocol == chosen.protocol
-    };
-    let others = chosen.tried.iter().filter(|tried| !same(tried));
-    let worst = chosen.tried.iter().map(|tried| tried.time_us).fold(0.0, f64::max);
-    let next = others.min_by(|a, b| a.time_us.total_cmp(&b.time_us));
-    let next = next.map_or(String::new(), |next| {
-        format!(
-            "; next {} for {} x {}, {}",
-            time(next.time_us),
-            next.copies,
-            size::show(next.slice_bytes.into()),
-            next.protocol
-        )
-    });
-    let fixed = match given.is_empty() {
-        true => String::new(),
-        false => format!("; not free: {}", given.join(", ")),
-    };
-    format!("{how}: best of {} tried{next}, worst {}{fixed}", chosen.tried.len(), time(worst))
 }
 
 /// The critical path, longest lines only where there are several plans.
@@ -330,20 +297,6 @@ fn predicted(report: &Report) -> String {
 /// A time with its uncertainty.
 fn found(measured: Measured) -> String {
     format!("{} ± {:.1} %", time(measured.us), 100.0 * measured.spread / measured.us.max(f64::MIN_POSITIVE))
-}
-
-/// Four digits and a unit.
-fn time(us: f64) -> String {
-    let (value, unit) = match us {
-        us if us < 1000.0 => (us, "us"),
-        us if us < 1e6 => (us / 1e3, "ms"),
-        _ => (us / 1e6, "s"),
-    };
-    match value {
-        v if v < 10.0 => format!("{v:.2} {unit}"),
-        v if v < 100.0 => format!("{v:.1} {unit}"),
-        v => format!("{v:.0} {unit}"),
-    }
 }
 
 /// Exact if it is round, else to three digits.

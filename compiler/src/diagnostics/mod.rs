@@ -13,6 +13,7 @@ mod labels;
 mod places;
 mod promise;
 pub mod render;
+pub(crate) mod resources;
 mod schedule;
 mod short;
 pub mod symmetry;

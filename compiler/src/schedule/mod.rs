@@ -114,7 +114,7 @@ pub fn schedule(trace: &Trace, graph: &ChunkGraph, options: &Options, sources: &
         witnesses: Vec::new(),
         spans: spans.table,
     };
-    direct::run(plan, options.direct)
+    direct::run(plan, options.direct, options.reach)
 }
 
 /// Places as the form with the most overlaps lays them.

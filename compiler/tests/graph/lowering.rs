@@ -13,7 +13,7 @@ use plan::reference::{Reference, fill};
 use plan::verify::{Limits, verify_fresh};
 use proptest::prelude::*;
 use rcc_compiler::graph::{Form, build, promise};
-use rcc_compiler::options::{Direct, Multicast, Options, Tree};
+use rcc_compiler::options::{Direct, Multicast, Options, Reach, Tree};
 use rcc_compiler::schedule::schedule;
 use rcc_compiler::source::Sources;
 use rcc_compiler::trace::{BufferKind, Move, MoveKind, Trace};
@@ -28,6 +28,7 @@ use crate::laws::{Case, mutated, wild};
 /// What a compilation may be told.
 pub(crate) fn options() -> impl Strategy<Value = Options> {
     let operands = prop_oneof![3 => Just(64u32), 1 => 1..5u32];
+    let reach = prop_oneof![Just(Reach::Pull), Just(Reach::Push)];
     let direct = prop_oneof![
         2 => Just(Direct::Never),
         1 => Just(Direct::WhereBothFormsAllow),
@@ -37,14 +38,15 @@ pub(crate) fn options() -> impl Strategy<Value = Options> {
     let multicast =
         prop_oneof![Just(Multicast::Flat), Just(Multicast::Channel), tree.prop_map(Multicast::Tree)];
     let fuse = proptest::bool::weighted(0.85);
-    let some = (1..5u32, prop_oneof![Just(8u32), 1..4u32], operands, fuse, direct, multicast);
-    some.prop_map(|(slots, blocks, operands, fuse, direct, multicast)| Options {
+    let some = (1..5u32, prop_oneof![Just(8u32), 1..4u32], operands, fuse, (direct, reach), multicast);
+    some.prop_map(|(slots, blocks, operands, fuse, (direct, reach), multicast)| Options {
         slots,
         blocks,
         operands,
         fuse,
         bytes: None,
         direct,
+        reach,
         multicast,
     })
 }

@@ -63,6 +63,7 @@ use crate::file::ContentHash;
 use crate::ids::StepId;
 use crate::join::join;
 use crate::plan::{Plan, ProofStatus};
+use crate::schedule::Schedule;
 
 /// The codes of all violations, sorted.
 pub const CODES: [&str; 27] = [
@@ -117,6 +118,22 @@ impl VerifiedPlan {
     /// The plan's hash: worked out once, when first asked for, since every rank asks.
     pub fn content_hash(&self) -> ContentHash {
         *self.hash.get_or_init(|| self.plan.content_hash())
+    }
+
+    /// The same plan, asked to be run otherwise: so many copies, and what its schedule says. Of all rules only V0's and V7's
+    /// look at these, and are applied anew.
+    pub fn asked(
+        self,
+        copies: u32,
+        schedule: Schedule,
+        limits: &Limits,
+    ) -> Result<VerifiedPlan, Vec<Violation>> {
+        let VerifiedPlan { mut plan, symbolic, .. } = self;
+        plan.header.copies = copies;
+        plan.header.schedule = schedule;
+        ids::check_header(&plan, limits)?;
+        target::check(&plan, &limits.target)?;
+        Ok(VerifiedPlan { plan, symbolic, hash: OnceLock::new() })
     }
 
     /// The plan alone, no longer known to be right.

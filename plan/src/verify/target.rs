@@ -48,15 +48,18 @@ pub(super) fn check(plan: &Plan, target: &Target) -> Result<(), Vec<Violation>> 
             pairs.extend([[one, other], [other, one]]);
         }
     };
+    // Every copy has blocks and channels of its own; they connect the same ranks.
+    let copies = plan.header.copies;
+    let more = |count: &mut u32| *count = count.saturating_add(copies);
     for block in &plan.blocks {
-        blocks[block.rank.index()] += 1;
+        more(&mut blocks[block.rank.index()]);
     }
     for channel in &plan.channels {
         let writer = plan.blocks[channel.writer.index()].rank;
-        ends[writer.index()] += 1;
+        more(&mut ends[writer.index()]);
         for reader in plan.readers(channel) {
             let reader = plan.blocks[reader.index()].rank;
-            ends[reader.index()] += 1;
+            more(&mut ends[reader.index()]);
             connect(writer, reader);
         }
     }

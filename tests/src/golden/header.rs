@@ -88,6 +88,9 @@ impl Header {
                 "places" => limits.places = *value,
                 "source-bytes" => limits.source_bytes = *value,
                 "nesting" => limits.nesting = u32::try_from(*value)?,
+                "blocks" => limits.resources.blocks = Some(u32::try_from(*value)?),
+                "channels" => limits.resources.channels = Some(u32::try_from(*value)?),
+                "connections" => limits.resources.connections = Some(u32::try_from(*value)?),
                 _ => return Err(format!("no limit is called {name}").into()),
             }
         }

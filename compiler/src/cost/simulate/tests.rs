@@ -8,7 +8,7 @@ use plan::schedule::Protocol;
 use plan::verify::{Limits, VerifiedPlan, verify};
 
 use super::super::program::Program;
-use super::super::topology::{Encoding, Engine, Level, Topology, builtin};
+use super::super::topology::{Encoding, Engine, Level, Resources, Topology, builtin};
 use super::super::work::{Time, time};
 use super::{Call, Run, Want, simulate};
 
@@ -33,6 +33,7 @@ fn machine() -> Topology {
         slots: 8,
         slices: vec![1 << 20],
         copies: 8,
+        resources: Resources::default(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use plan::schedule::Protocol;
 
-use super::{Encoding, Engine, Level, Reach, Topology};
+use super::{Encoding, Engine, Level, Reach, Resources, Topology};
 
 /// All built-in names.
 pub const BUILTIN: [&str; 5] = ["2-cores", "8xh100", "8xh100-ideal", "2x8xh100", "128x8xh100"];
@@ -12,10 +12,18 @@ const US: f64 = 1e-6;
 const KIB: f64 = 1024.0;
 const MIB: f64 = 1024.0 * 1024.0;
 
-/// A built-in topology by name.
+/// Multiprocessors of an H100 SXM: blocks that run at once.
+const SMS: u32 = 132;
+/// The most cores of a machine that is built in.
+const MOST_CORES: u32 = 1 << 16;
+
+/// A built-in topology by name; beside those listed, `N-cores` for any number of cores.
 pub fn builtin(name: &str) -> Option<Topology> {
+    if let Some(number) = name.strip_suffix("-cores").and_then(|number| number.parse().ok()) {
+        // Spelt as it is shown, and nothing else: not `02-cores`.
+        return Some(cores(number)).filter(|machine| machine.name == name);
+    }
     match name {
-        "2-cores" => Some(two_cores()),
         "8xh100" => Some(h100(name, "8 H100 GPUs on NVSwitch", None)),
         "8xh100-ideal" => Some(ideal(name)),
         "2x8xh100" => Some(h100(name, "2 nodes of 8 H100 GPUs, a 400 Gbit/s NIC for each GPU", Some(2))),
@@ -30,6 +38,21 @@ pub fn builtin(name: &str) -> Option<Topology> {
 pub fn smallest(ranks: u32) -> Option<Topology> {
     let machines = ["8xh100", "2x8xh100", "128x8xh100"].into_iter().filter_map(builtin);
     machines.into_iter().find(|machine| machine.ranks().is_some_and(|has| has >= ranks.into()))
+}
+
+/// So many cores over shared memory: as measured on two, with more of them.
+pub fn cores(number: u32) -> Topology {
+    let mut machine = two_cores();
+    let number = number.clamp(1, MOST_CORES);
+    machine.name = format!("{number}-cores");
+    machine.about = match number {
+        1 => "ranks as processes that share a core and its memory".to_string(),
+        _ => format!("ranks as processes that share {number} cores and their memory"),
+    };
+    if let Engine::Shared { cores, .. } = &mut machine.engine {
+        *cores = number;
+    }
+    machine
 }
 
 /// Two cores over shared memory, as the CPU runtime uses them.
@@ -65,6 +88,7 @@ fn two_cores() -> Topology {
         slots: 4,
         slices: vec![4 << 10, 16 << 10, 64 << 10, 256 << 10],
         copies: 1,
+        resources: Resources::default(),
     }
 }
 
@@ -86,6 +110,7 @@ fn ideal(name: &str) -> Topology {
         slots: 8,
         slices: vec![64 << 10, 256 << 10, 512 << 10, 1 << 20, 4 << 20],
         copies: 32,
+        resources: Resources::default(),
     }
 }
 
@@ -127,5 +152,6 @@ fn h100(name: &str, about: &str, nodes: Option<u32>) -> Topology {
         slots: 8,
         slices: vec![64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20],
         copies: 32,
+        resources: Resources { blocks: Some(SMS), channels: Some(4096), connections: Some(4096) },
     }
 }

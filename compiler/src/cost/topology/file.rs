@@ -7,7 +7,7 @@ use plan::schedule::Protocol;
 use serde::Deserialize;
 
 use super::units::{Bytes, Rate, Seconds};
-use super::{Encoding, Engine, Level, Reach, Topology};
+use super::{Encoding, Engine, Level, Reach, Resources, Topology};
 
 /// Why a text is no topology.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -35,6 +35,7 @@ struct Text {
     copies: Option<toml::Spanned<u32>>,
     level: toml::Spanned<Vec<LevelText>>,
     engine: Option<toml::Spanned<EngineText>>,
+    resources: Option<toml::Spanned<ResourcesText>>,
     #[serde(default)]
     protocol: Vec<toml::Spanned<ProtocolText>>,
 }
@@ -61,6 +62,14 @@ struct EngineText {
     send: Option<Rate>,
     rate: Option<Rate>,
     memory: Option<MemoryText>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ResourcesText {
+    blocks: Option<u32>,
+    channels: Option<u32>,
+    connections: Option<u32>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -219,8 +228,16 @@ pub fn parse(text: &str) -> Result<Topology, FileError> {
         });
     }
 
+    let resources_at = read.resources.as_ref().map_or(0, |resources| resources.span().start);
+    let ResourcesText { blocks, channels, connections } =
+        read.resources.map(toml::Spanned::into_inner).unwrap_or_default();
+    if [blocks, channels, connections].contains(&Some(0)) {
+        return Err(at(resources_at, "`resources`: a rank without any can run nothing".to_string()));
+    }
+    let resources = Resources { blocks, channels, connections };
+
     let (name, about) = (read.name.into_inner(), clean(&read.about));
-    Ok(Topology { name, about, levels: made, engine, encodings, slots, slices, copies })
+    Ok(Topology { name, about, levels: made, engine, encodings, slots, slices, copies, resources })
 }
 
 /// With `cores` the ranks share them; without, every block has an engine of its own.

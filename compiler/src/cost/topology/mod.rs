@@ -9,10 +9,11 @@ mod builtin;
 mod file;
 mod units;
 
-pub use builtin::{BUILTIN, builtin, smallest};
+pub use builtin::{BUILTIN, builtin, cores, smallest};
 pub use file::{FileError, parse};
 
 use plan::schedule::Protocol;
+use plan::verify::Target;
 
 /// A machine.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,6 +34,19 @@ pub struct Topology {
     pub slices: Vec<u32>,
     /// Into how many copies a plan may be multiplied, each with its own blocks and channels.
     pub copies: u32,
+    /// What a rank has to run a plan with.
+    pub resources: Resources,
+}
+
+/// What a rank has, all copies of a plan together; none: any number.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Resources {
+    /// Blocks that run at once.
+    pub blocks: Option<u32>,
+    /// Ends of channels, written or read.
+    pub channels: Option<u32>,
+    /// Other ranks that it exchanges messages with, or reaches into the memory of.
+    pub connections: Option<u32>,
 }
 
 /// A way between ranks: what messages cost between ranks that are in one group of this level and in different ones of
@@ -135,5 +149,31 @@ pub fn protocol_name(protocol: Protocol) -> &'static str {
         Protocol::Simple => "simple",
         Protocol::Ll => "ll",
         Protocol::Ll128 => "ll128",
+    }
+}
+
+impl Resources {
+    /// With what `said` says in place of these.
+    #[must_use]
+    pub fn over(self, said: Resources) -> Resources {
+        Resources {
+            blocks: said.blocks.or(self.blocks),
+            channels: said.channels.or(self.channels),
+            connections: said.connections.or(self.connections),
+        }
+    }
+}
+
+impl Topology {
+    /// What a plan for it is held to: its own resources; where it says nothing, what the executor on CPUs has.
+    pub fn target(&self) -> Target {
+        let usual = Target::cpu();
+        let Resources { blocks, channels, connections } = self.resources;
+        Target {
+            name: self.name.clone(),
+            blocks_per_rank: blocks.unwrap_or(usual.blocks_per_rank),
+            channel_ends_per_rank: channels.unwrap_or(usual.channel_ends_per_rank),
+            connections_per_rank: connections.unwrap_or(usual.connections_per_rank),
+        }
     }
 }

@@ -5,6 +5,8 @@
 use plan::ids::{BufferId, RankId, StepId};
 use plan::plan::{Block, ChannelKind, Operand, Plan, Role, Step};
 
+use crate::options::Reach;
+
 /// The messages that go.
 pub(super) struct Found {
     /// By operand of the plan.
@@ -43,7 +45,7 @@ impl Found {
 }
 
 /// Finds the messages that may go; `apart`: send and receive memory may be taken to be apart.
-pub(super) fn find(plan: &Plan, apart: bool) -> Found {
+pub(super) fn find(plan: &Plan, apart: bool, reach: Reach) -> Found {
     let mut found = Found { ends: vec![End::Stays; plan.operands.len()], spread: Vec::new(), any: false };
     let places = Places::new(plan, apart);
     let touched = Touched::new(plan, &places);
@@ -62,36 +64,37 @@ pub(super) fn find(plan: &Plan, apart: bool) -> Found {
         for (number, &send) in sent.of(c).iter().enumerate() {
             let sender = &plan.steps[send.0.index()];
             let takes = || takes.iter().map(|of_reader| of_reader[number]);
-            if let Some((buffer, cell)) = entry(plan, sender)
-                && touched.never_written(&places, (from, buffer, cell), sender.width)
-            {
+            let lies = entry(plan, sender)
+                .filter(|&(buffer, cell)| touched.never_written(&places, (from, buffer, cell), sender.width));
+            // Pushed, if all its readers store it where that is right.
+            if lies.is_none() || reach == Reach::Push {
+                let first = found.spread.len();
+                for (reader, take) in readers.iter().zip(takes()) {
+                    let (rank, step) = (plan.blocks[reader.index()].rank, &plan.steps[take.0.index()]);
+                    if let Some((buffer, cell)) = stored(plan, step)
+                        && touched.once(&places, (rank, buffer, cell), step.width)
+                    {
+                        found.spread.push(Operand::Peer { rank, buffer, cell });
+                    }
+                }
+                let grown = &mut more[send.0.index()];
+                let wide = usize::from(sender.destinations) + *grown + readers.len() > usize::from(u16::MAX);
+                if found.spread.len() - first == readers.len() && !wide {
+                    *grown += readers.len();
+                    found.ends[send.1] = End::Spreads(first as u32, readers.len() as u32);
+                    takes().for_each(|take| found.ends[take.1] = End::Goes);
+                    found.any = true;
+                    continue;
+                }
+                found.spread.truncate(first);
+            }
+            if let Some((buffer, cell)) = lies {
                 found.ends[send.1] = End::Goes;
                 for take in takes() {
                     found.ends[take.1] = End::Becomes(Operand::Peer { rank: from, buffer, cell });
                 }
                 found.any = true;
-                continue;
             }
-            // All its readers store it, or it stays.
-            let first = found.spread.len();
-            for (reader, take) in readers.iter().zip(takes()) {
-                let (rank, step) = (plan.blocks[reader.index()].rank, &plan.steps[take.0.index()]);
-                if let Some((buffer, cell)) = stored(plan, step)
-                    && touched.once(&places, (rank, buffer, cell), step.width)
-                {
-                    found.spread.push(Operand::Peer { rank, buffer, cell });
-                }
-            }
-            let grown = &mut more[send.0.index()];
-            let wide = usize::from(sender.destinations) + *grown + readers.len() > usize::from(u16::MAX);
-            if found.spread.len() - first < readers.len() || wide {
-                found.spread.truncate(first);
-                continue;
-            }
-            *grown += readers.len();
-            found.ends[send.1] = End::Spreads(first as u32, readers.len() as u32);
-            takes().for_each(|take| found.ends[take.1] = End::Goes);
-            found.any = true;
         }
     }
     found

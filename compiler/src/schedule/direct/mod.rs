@@ -17,16 +17,17 @@ mod write;
 
 use plan::plan::Plan;
 
-use crate::options::Direct;
+use crate::options::{Direct, Reach};
 
-/// Lets ranks reach into each other's memory where that saves a message.
-pub(super) fn run(plan: Plan, direct: Direct) -> Plan {
+/// Lets ranks reach into each other's memory where that saves a message. Where a message could be pulled as well as pushed,
+/// `reach` decides.
+pub(super) fn run(plan: Plan, direct: Direct, reach: Reach) -> Plan {
     let apart = match direct {
         Direct::Never => return plan,
         Direct::WhereBothFormsAllow => false,
         Direct::OutOfPlace => plan.header.forms.disjoint,
     };
-    let found = find::find(&plan, apart);
+    let found = find::find(&plan, apart, reach);
     if found.is_empty() {
         return plan;
     }

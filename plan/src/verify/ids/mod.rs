@@ -189,6 +189,13 @@ pub(super) fn check(plan: &Plan, limits: &Limits) -> Result<(), Vec<Violation>> 
     faults.report.verdict()
 }
 
+/// What V0 says of the header alone.
+pub(super) fn check_header(plan: &Plan, limits: &Limits) -> Result<(), Vec<Violation>> {
+    let mut faults = Faults { plan, report: Report::default() };
+    header::check(&mut faults, limits);
+    faults.report.verdict()
+}
+
 /// The plan under test and what was found so far.
 struct Faults<'a> {
     plan: &'a Plan,

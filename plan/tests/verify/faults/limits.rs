@@ -2,6 +2,7 @@
 
 use rcc_plan::builder::{PlanBuilder, local};
 use rcc_plan::plan::{Plan, Role};
+use rcc_plan::schedule::Schedule;
 use rcc_plan::verify::{Limits, Target, verify};
 
 use super::{barrier1, ring, text, with_scratch};
@@ -73,6 +74,41 @@ fn the_target_limits_blocks_ends_and_connections() {
         let violations = verify(plan, &breaks).unwrap_err();
         assert!(violations.iter().all(|v| v.code() == "plan::v7_target_limit"), "{}", text(&violations));
     }
+}
+
+#[test]
+fn every_copy_has_blocks_and_channels_of_its_own() {
+    let within = |blocks, ends, connections| {
+        let mut limits = Limits::default();
+        limits.target.blocks_per_rank = blocks;
+        limits.target.channel_ends_per_rank = ends;
+        limits.target.connections_per_rank = connections;
+        limits
+    };
+    let asked = |limits: &Limits| {
+        let plan = verify(ring(), &Limits::default()).expect("right");
+        plan.asked(3, Schedule { slice_bytes: Some(4096), ..Schedule::default() }, limits)
+    };
+    // A rank of the ring has a block, two ends, two neighbours.
+    let fits = asked(&within(3, 6, 2)).expect("just enough");
+    assert_eq!((fits.header.copies, fits.header.schedule.slice_bytes), (3, Some(4096)));
+    assert!(verify(fits.into_plan(), &within(3, 6, 2)).is_ok());
+    for breaks in [within(2, 6, 2), within(3, 5, 2), within(3, 6, 1)] {
+        let violations = asked(&breaks).unwrap_err();
+        assert!(violations.iter().all(|v| v.code() == "plan::v7_target_limit"), "{}", text(&violations));
+    }
+    let nothing = verify(ring(), &Limits::default()).expect("right");
+    assert!(nothing.asked(0, Schedule::default(), &Limits::default()).is_err(), "no copies");
+}
+
+#[test]
+fn the_hash_is_of_what_is_asked() {
+    let plan = || verify(ring(), &Limits::default()).expect("right");
+    let first = plan();
+    let before = first.content_hash();
+    let after = first.asked(2, Schedule::default(), &Limits::default()).expect("right");
+    assert!(before != after.content_hash());
+    assert!(after.content_hash() == after.plan().content_hash());
 }
 
 #[test]

@@ -1,0 +1,83 @@
+//! Other layouts of the same moves, one kind after another.
+//!
+//! In: the best plan so far and its options. Out: options to try next, none of them what the user fixed otherwise. A kind is a
+//! function; what else a lowering can be asked for is one more in [`KINDS`].
+
+use plan::plan::Plan;
+
+use super::Wanted;
+use crate::cost::topology::Topology;
+use crate::options::{Direct, Multicast, Options, Reach, Tree};
+
+/// A kind of change.
+type Kind = fn(&Plan, &Options, &Wanted, &Topology) -> Vec<Options>;
+
+/// All kinds, those that change most first.
+pub(super) const KINDS: [Kind; 4] = [multicasts, direct_access, blocks, counted_slots];
+
+/// The most blocks of a rank that are tried.
+const MOST_BLOCKS: u32 = 32;
+
+/// A value that one rank sends to several: a message to each, one that all of them read, or by way of each other.
+fn multicasts(_: &Plan, best: &Options, wanted: &Wanted, _: &Topology) -> Vec<Options> {
+    if wanted.fixed.multicast.is_some() || wanted.fixed.unfused {
+        return Vec::new();
+    }
+    let trees = [Tree::Binomial, Tree::Chain, Tree::Wide(2)].map(Multicast::Tree);
+    let all = [Multicast::Flat, Multicast::Channel].into_iter().chain(trees);
+    all.filter(|&multicast| multicast != best.multicast)
+        .map(|multicast| Options { multicast, ..*best })
+        .collect()
+}
+
+/// Ranks read each other's memory, or write it: where both forms stay right, or out of place alone if calls are.
+fn direct_access(plan: &Plan, best: &Options, wanted: &Wanted, _: &Topology) -> Vec<Options> {
+    let ways = match wanted.fixed.direct {
+        Some(Direct::Never) => return Vec::new(),
+        Some(fixed) => vec![fixed],
+        // Unfused is to be as plain as can be.
+        None if wanted.fixed.unfused => return Vec::new(),
+        None if !wanted.forms.same && plan.header.forms.same => {
+            vec![Direct::WhereBothFormsAllow, Direct::OutOfPlace]
+        }
+        None => vec![Direct::WhereBothFormsAllow],
+    };
+    let both = ways.into_iter().flat_map(|direct| [(direct, Reach::Pull), (direct, Reach::Push)]);
+    let known = (best.direct, best.reach);
+    both.filter(|&way| way != known).map(|(direct, reach)| Options { direct, reach, ..*best }).collect()
+}
+
+/// Fewer blocks, each doing more one after another; more, if there was need of more.
+fn blocks(plan: &Plan, best: &Options, wanted: &Wanted, topology: &Topology) -> Vec<Options> {
+    if wanted.fixed.blocks.is_some() {
+        return Vec::new();
+    }
+    let mut used = vec![0u32; plan.header.ranks as usize];
+    plan.blocks.iter().for_each(|block| used[block.rank.index()] += 1);
+    let used = used.into_iter().max().unwrap_or(0);
+    let most = MOST_BLOCKS.min(topology.target().blocks_per_rank);
+    let powers = (0..=MOST_BLOCKS.ilog2()).map(|bits| 1 << bits);
+    powers
+        .filter(
+            |&blocks| {
+                if blocks < best.blocks { blocks < used } else { used == best.blocks && blocks <= most }
+            },
+        )
+        .filter(|&blocks| blocks != best.blocks)
+        .map(|blocks| Options { blocks, ..*best })
+        .collect()
+}
+
+/// Steps that count on more slots, or on one: what is sent early may then go farther ahead, or has to be kept.
+fn counted_slots(_: &Plan, best: &Options, wanted: &Wanted, topology: &Topology) -> Vec<Options> {
+    if wanted.fixed.counted_slots.is_some() {
+        return Vec::new();
+    }
+    // No more than there will be.
+    let most = wanted.fixed.slots.unwrap_or(topology.slots);
+    [1, 4]
+        .into_iter()
+        .filter(|&slots| slots <= most && slots != best.slots)
+        .map(|slots| Options { slots, ..*best })
+        .collect()
+}

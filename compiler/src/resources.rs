@@ -1,0 +1,223 @@
+//! Which move needs more of a machine than a rank has: V7 (docs/plan.md §7), told in terms of the program.
+//!
+//! In: a plan that is not verified yet, the trace that it comes from, a target. Out: a [`Fault`] with the move, in the order of
+//! the program, whose block, channel end or connection is one too many.
+
+use std::collections::BTreeMap;
+
+use plan::ids::{RankId, SpanId};
+use plan::plan::{Operand, Plan, Section, Step};
+use plan::verify::Target;
+use rustc_hash::FxHashMap;
+
+use crate::schedule::spans::{self, Spans};
+use crate::source::Sources;
+use crate::trace::{MoveId, Trace};
+
+/// A rank that needs more than it has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// The rank, the first there is.
+    pub rank: RankId,
+    /// Of what.
+    pub what: Resource,
+    /// How many it needs, all copies together.
+    pub needs: u32,
+    /// How many it has.
+    pub has: u32,
+    /// Copies of the program, each of which needs its own blocks and channels.
+    pub copies: u32,
+    /// Whose.
+    pub target: String,
+    /// The move that needs one too many; none: no single move is to blame.
+    pub mv: Option<MoveId>,
+    /// The rank at the other end of what is too many.
+    pub peer: Option<RankId>,
+}
+
+/// What a rank has only so many of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Resource {
+    /// Threads of control.
+    Blocks,
+    /// Ends of channels, written or read.
+    ChannelEnds,
+    /// Other ranks that it exchanges messages with, or reaches into the memory of.
+    Connections,
+}
+
+/// Something that a rank needs: how it is told from others, and the move that asks for it first.
+struct Need {
+    /// The first move, or none.
+    mv: Option<MoveId>,
+    peer: Option<RankId>,
+}
+
+/// The first rank that needs too much, of blocks, then of channel ends, then of connections.
+pub(crate) fn over(plan: &Plan, trace: &Trace, sources: &Sources, target: &Target) -> Option<Fault> {
+    let copies = plan.header.copies;
+    for (what, has) in [
+        (Resource::Blocks, target.blocks_per_rank),
+        (Resource::ChannelEnds, target.channel_ends_per_rank),
+        (Resource::Connections, target.connections_per_rank),
+    ] {
+        let each = if what == Resource::Connections { 1 } else { copies };
+        let needs = count(plan, what);
+        let over = |&(_, &needs): &(usize, &u32)| needs.saturating_mul(each) > has;
+        let Some((rank, &needs)) = needs.iter().enumerate().find(over) else { continue };
+        let rank = RankId::new(rank);
+        let mut all = Moves::new(plan, trace, &spans::intern(trace, sources)).needs(rank, what);
+        // In the order of the program; what no move asks for comes first, and is never to blame.
+        all.sort_by_key(|need| need.mv);
+        let culprit = all.get((has / each) as usize);
+        return Some(Fault {
+            rank,
+            what,
+            needs: needs.saturating_mul(each),
+            has,
+            copies: each,
+            target: target.name.clone(),
+            mv: culprit.and_then(|need| need.mv),
+            peer: culprit.and_then(|need| need.peer),
+        });
+    }
+    None
+}
+
+/// How many of something each rank needs, for one copy.
+fn count(plan: &Plan, what: Resource) -> Vec<u32> {
+    let mut needs = vec![0u32; plan.header.ranks as usize];
+    match what {
+        Resource::Blocks => plan.blocks.iter().for_each(|block| needs[block.rank.index()] += 1),
+        Resource::ChannelEnds => {
+            for (rank, _) in ends(plan) {
+                needs[rank.index()] += 1;
+            }
+        }
+        Resource::Connections => {
+            let mut pairs: Vec<(RankId, RankId)> = connections(plan).collect();
+            pairs.sort_unstable();
+            pairs.dedup();
+            pairs.iter().for_each(|&(rank, _)| needs[rank.index()] += 1);
+        }
+    }
+    needs
+}
+
+/// Each end of each channel: its rank, and the rank at the other end (of several readers, the first).
+fn ends(plan: &Plan) -> impl Iterator<Item = (RankId, RankId)> {
+    let rank = |block: plan::ids::BlockId| plan.blocks[block.index()].rank;
+    plan.channels.iter().flat_map(move |channel| {
+        let readers = plan.readers(channel);
+        let writer = rank(channel.writer);
+        let first = readers.first().map_or(writer, |&reader| rank(reader));
+        std::iter::once((writer, first)).chain(readers.iter().map(move |&reader| (rank(reader), writer)))
+    })
+}
+
+/// Both ways of every pair of ranks that have to do with each other, each any number of times.
+fn connections(plan: &Plan) -> impl Iterator<Item = (RankId, RankId)> {
+    let reached = plan.blocks.iter().flat_map(move |block| {
+        let steps = plan.steps(&block.body);
+        steps.flat_map(move |(_, step)| peers(plan, step).map(move |peer| (block.rank, peer)))
+    });
+    let pairs = ends(plan).chain(reached).filter(|(one, other)| one != other);
+    pairs.flat_map(|(one, other)| [(one, other), (other, one)])
+}
+
+/// Ranks that a step reaches into the memory of.
+fn peers(plan: &Plan, step: &Step) -> impl Iterator<Item = RankId> {
+    plan.src(step).iter().chain(plan.dst(step)).filter_map(|operand| match *operand {
+        Operand::Peer { rank, .. } => Some(rank),
+        _ => None,
+    })
+}
+
+/// Which move asks for what.
+struct Moves<'a> {
+    plan: &'a Plan,
+    /// By span, from, to: the first move.
+    between: FxHashMap<(SpanId, RankId, RankId), MoveId>,
+    /// By from, to: the first move of any line. A step that sends entry values along as it copies them is of no line.
+    pairs: FxHashMap<(RankId, RankId), MoveId>,
+    /// By span and a rank that it reads or writes: the first move.
+    at: FxHashMap<(SpanId, RankId), MoveId>,
+}
+
+impl<'a> Moves<'a> {
+    fn new(plan: &'a Plan, trace: &Trace, spans: &Spans) -> Moves<'a> {
+        let (mut between, mut at) = (FxHashMap::default(), FxHashMap::default());
+        let mut pairs = FxHashMap::default();
+        for (m, mv) in trace.moves.iter().enumerate() {
+            let (id, span) = (MoveId(m as u32), spans.of_origin[mv.origin.0 as usize]);
+            at.entry((span, mv.to.rank)).or_insert(id);
+            for source in trace.sources(mv) {
+                between.entry((span, source.rank, mv.to.rank)).or_insert(id);
+                pairs.entry((source.rank, mv.to.rank)).or_insert(id);
+                at.entry((span, source.rank)).or_insert(id);
+            }
+        }
+        Moves { plan, between, pairs, at }
+    }
+
+    /// All that a rank needs of something.
+    fn needs(&self, rank: RankId, what: Resource) -> Vec<Need> {
+        let plan = self.plan;
+        let blocks = || plan.blocks.iter().filter(move |block| block.rank == rank);
+        let steps = |block: &'a plan::plan::Block| {
+            let of = |section| plan.steps(&block.section(section)).map(|(_, step)| step).collect::<Vec<_>>();
+            Section::ALL.into_iter().flat_map(of)
+        };
+        if what == Resource::Blocks {
+            let first = |block: &'a plan::plan::Block| {
+                steps(block).filter_map(|step| self.at.get(&(step.span, rank)).copied()).min()
+            };
+            return blocks().map(|block| Need { mv: first(block), peer: None }).collect();
+        }
+        // By what tells one from another: the channel and the side for ends, the other rank for connections.
+        let mut found: BTreeMap<(u32, bool), Need> = BTreeMap::new();
+        for step in blocks().flat_map(steps) {
+            let sources = plan.src(step).iter().map(|operand| (operand, true));
+            let destinations = plan.dst(step).iter().map(|operand| (operand, false));
+            for (&operand, taken) in sources.chain(destinations) {
+                let others: Vec<(RankId, Option<u32>)> = match operand {
+                    Operand::Local { .. } => continue,
+                    Operand::Peer { rank, .. } => vec![(rank, None)],
+                    Operand::Channel(id) => {
+                        let channel = &plan.channels[id.index()];
+                        let of = |block: &plan::ids::BlockId| plan.blocks[block.index()].rank;
+                        match taken {
+                            true => vec![(of(&channel.writer), Some(id.0))],
+                            false => plan.readers(channel).iter().map(|r| (of(r), Some(id.0))).collect(),
+                        }
+                    }
+                };
+                for (peer, channel) in others {
+                    let key = match (what, channel) {
+                        (Resource::ChannelEnds, Some(channel)) => (channel, taken),
+                        (Resource::ChannelEnds, None) => continue,
+                        _ if peer == rank => continue,
+                        _ => (peer.0, false),
+                    };
+                    let mv = self.of(step, rank, peer);
+                    let need = found.entry(key).or_insert(Need { mv, peer: Some(peer) });
+                    need.mv = match (need.mv, mv) {
+                        (Some(one), Some(other)) => Some(one.min(other)),
+                        (one, other) => one.or(other),
+                    };
+                }
+            }
+        }
+        found.into_values().collect()
+    }
+
+    /// The first move of a step's line between two ranks, whichever way; else of any line; else the first that has to do with the
+    /// rank.
+    fn of(&self, step: &Step, rank: RankId, peer: RankId) -> Option<MoveId> {
+        let ways = [(step.span, rank, peer), (step.span, peer, rank)];
+        let between = ways.iter().filter_map(|way| self.between.get(way).copied()).min();
+        let any =
+            || [(rank, peer), (peer, rank)].iter().filter_map(|pair| self.pairs.get(pair).copied()).min();
+        between.or_else(any).or_else(|| self.at.get(&(step.span, rank)).copied())
+    }
+}
