@@ -196,7 +196,7 @@ impl args::Call {
         let slice_bytes =
             slice_bytes.map_err(|_| Failure::usage("--slot-bytes: a slot has less than 4 GiB"))?;
         // A call with fewer slots than usual needs a plan that does with them.
-        let counted_slots = self.slots.filter(|&slots| slots < 2);
+        let counted_slots = self.slots.filter(|&slots| slots < compiler::options::Options::default().slots);
         let fixed = Fixed { counted_slots, slots: self.slots, slice_bytes, ..self.scheduling.fixed() };
         Ok(How {
             fixed,

@@ -181,7 +181,7 @@ fn layout(layout: &Layout) -> String {
     let blocks =
         if layout.blocks == 1 { "1 block".to_string() } else { format!("up to {} blocks", layout.blocks) };
     let slots = match layout.counted_slots {
-        2 => String::new(),
+        usual if usual == compiler::options::Options::default().slots => String::new(),
         1 => " that do with 1 slot".to_string(),
         slots => format!(" that count on {slots} slots"),
     };

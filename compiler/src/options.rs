@@ -7,7 +7,7 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
     /// Slots per channel that the plan may count on, at least 1: it is made free of deadlock with so many, and
-    /// `k_min` is at most that.
+    /// `k_min` is at most that. More than two are used only where less would be stored for it.
     pub slots: u32,
     /// The most blocks per rank, at least 1.
     pub blocks: u32,
@@ -74,7 +74,7 @@ pub enum Reach {
 impl Default for Options {
     fn default() -> Options {
         Options {
-            slots: 2,
+            slots: 8,
             blocks: 8,
             operands: 64,
             fuse: true,

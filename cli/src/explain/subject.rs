@@ -57,7 +57,8 @@ impl Subjects {
             let slice_bytes =
                 slice_bytes.map_err(|_| Failure::usage("--slot-bytes: a slot has less than 4 GiB"))?;
             // As for `run`: a call with fewer slots than usual needs a plan that does with them.
-            let counted_slots = args.slots.filter(|&slots| slots < 2);
+            let counted_slots =
+                args.slots.filter(|&slots| slots < compiler::options::Options::default().slots);
             Ok(How {
                 fixed: Fixed { counted_slots, slots: args.slots, slice_bytes, ..args.scheduling.fixed() },
                 dtype: args.dtype,

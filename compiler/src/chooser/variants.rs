@@ -68,14 +68,14 @@ fn blocks(plan: &Plan, best: &Options, wanted: &Wanted, topology: &Topology) -> 
         .collect()
 }
 
-/// Steps that count on more slots, or on one: what is sent early may then go farther ahead, or has to be kept.
+/// Steps that count on fewer slots: what goes far ahead of its reader has to be kept then.
 fn counted_slots(_: &Plan, best: &Options, wanted: &Wanted, topology: &Topology) -> Vec<Options> {
     if wanted.fixed.counted_slots.is_some() {
         return Vec::new();
     }
     // No more than there will be.
     let most = wanted.fixed.slots.unwrap_or(topology.slots);
-    [1, 4]
+    [1, 2]
         .into_iter()
         .filter(|&slots| slots <= most && slots != best.slots)
         .map(|slots| Options { slots, ..*best })

@@ -29,7 +29,7 @@ pub(crate) fn build(
     flow.nodes.reserve(trace.moves.len());
     flow.operands.reserve(trace.sources.len());
     let within = |mv: &Move| trace.sources(mv).iter().all(|source| source.rank == mv.to.rank);
-    let mut hazards = Hazards::new(places, trace.ranks, trace.moves.iter().any(within));
+    let mut hazards = Hazards::new(places, trace.moves.iter().any(within));
     let mut cutter = Cutter {
         trace,
         graph,

@@ -14,7 +14,6 @@ use crate::trace::Place;
 /// What is known of each place.
 pub(super) struct Hazards<'a> {
     places: &'a PlaceTable,
-    ranks: u32,
     /// One more than the round of the last write; 0: never written.
     written: Vec<u32>,
     /// One more than the last round of a read since.
@@ -27,11 +26,10 @@ pub(super) struct Hazards<'a> {
 }
 
 impl<'a> Hazards<'a> {
-    pub(super) fn new(places: &'a PlaceTable, ranks: u32, copies: bool) -> Hazards<'a> {
+    pub(super) fn new(places: &'a PlaceTable, copies: bool) -> Hazards<'a> {
         let len = places.len();
         Hazards {
             places,
-            ranks,
             written: vec![0; len],
             read: vec![0; len],
             writer: vec![u32::MAX; len],
@@ -161,14 +159,19 @@ impl<'a> Hazards<'a> {
         self.writer[place] != u32::MAX && self.writer[place] as usize >= first
     }
 
+    /// `by` overwrites what an operand of the same group reads. Which of several does so first is settled with the order of all
+    /// nodes; until then the one of the earliest round stands for them.
     fn cut_short(&self, flow: &mut Flow, operand: usize, by: NodeId) {
-        let key = |id: NodeId| {
-            let node = flow.node(id);
-            (node.round, flow.distance(node, self.ranks), id)
-        };
         let special = flow.special(operand);
-        if special.guard.is_none_or(|known| key(by) < key(known)) {
-            flow.set_special(operand, Special { guard: Some(by), ..special });
+        let Some(known) = special.guard else {
+            return flow.set_special(operand, Special { guard: Some(by), ..special });
+        };
+        if known != by && !flow.guards(special).any(|guard| guard == by) {
+            let earlier = flow.node(by).round < flow.node(known).round;
+            let (guard, other) = if earlier { (by, known) } else { (known, by) };
+            flow.other_guards.push((other, special.others));
+            let others = flow.other_guards.len() as u32;
+            flow.set_special(operand, Special { guard: Some(guard), others, ..special });
         }
     }
 }

@@ -39,10 +39,13 @@ pub(crate) struct Flow {
     pub(crate) operands: Vec<Operand>,
     /// Further homes of nodes, sorted by node.
     pub(crate) extra: Vec<(NodeId, Home)>,
-    /// By operand, one more than each of the two nodes of [`Special`], 0 for none; as long as needed.
+    /// By operand, one more than each of the two nodes of [`Special`], 0 for none; as long as needed. If a guard has others, it is
+    /// [`SEVERAL`] and where in `other_guards` their chain begins.
     special: Vec<(u32, u32)>,
     /// Whether some node overwrites what another of its `step` reads.
     pub(crate) guarded: bool,
+    /// Guards of operands that have several, in chains: the node, and one more than where the next is.
+    other_guards: Vec<(NodeId, u32)>,
     /// Of nodes that copy within their rank: a node that reads the very cells of their home, and the hazard but for that.
     pub(crate) hazard_but_for: FxHashMap<NodeId, (NodeId, u32)>,
 }
@@ -114,12 +117,16 @@ pub(crate) struct Special {
     pub(crate) by: Option<NodeId>,
     /// Of those of the same group that overwrite its place, the one that comes first: it must have been read before.
     pub(crate) guard: Option<NodeId>,
+    /// Of those that do so too: one more than where the first is in `Flow::other_guards`, 0 if there are none.
+    pub(crate) others: u32,
 }
 
 /// In `Operand::maker`: it is the entry value of the place, nothing ever overwrites it, `Flow::special` has something on it.
 const ENTRY: u32 = 1 << 31;
 const STAYS: u32 = 1 << 30;
 const SPECIAL: u32 = 1 << 29;
+/// In `Flow::special`: of several guards.
+const SEVERAL: u32 = 1 << 31;
 /// Stands for no node. (Half a billion nodes take more memory than anyone has.)
 const NOBODY: u32 = SPECIAL - 1;
 
@@ -181,7 +188,14 @@ impl Flow {
         match self.operands[at].maker & SPECIAL != 0 {
             true => {
                 let (by, guard) = self.special.get(at).copied().unwrap_or_default();
-                Special { by: by.checked_sub(1).map(NodeId), guard: guard.checked_sub(1).map(NodeId) }
+                let (guard, others) = match guard & SEVERAL {
+                    0 => (guard.checked_sub(1).map(NodeId), 0),
+                    _ => {
+                        let (guard, others) = self.other_guards[(guard & !SEVERAL) as usize];
+                        (Some(guard), others)
+                    }
+                };
+                Special { by: by.checked_sub(1).map(NodeId), guard, others }
             }
             false => Special::default(),
         }
@@ -193,7 +207,14 @@ impl Flow {
             self.special.resize(self.operands.len(), (0, 0));
         }
         let number = |node: Option<NodeId>| node.map_or(0, |NodeId(id)| id + 1);
-        self.special[at] = (number(special.by), number(special.guard));
+        let guard = match special.guard {
+            Some(guard) if special.others != 0 => {
+                self.other_guards.push((guard, special.others));
+                SEVERAL | (self.other_guards.len() as u32 - 1)
+            }
+            guard => number(guard),
+        };
+        self.special[at] = (number(special.by), guard);
         self.guarded |= special.guard.is_some();
     }
 
@@ -201,6 +222,27 @@ impl Flow {
     pub(crate) fn extra_of(&self, id: NodeId) -> impl Iterator<Item = Home> + use<'_> {
         let start = self.extra.partition_point(|&(node, _)| node < id);
         self.extra[start..].iter().take_while(move |(node, _)| *node == id).map(|&(_, home)| home)
+    }
+
+    /// All nodes of the same group that overwrite the place of an operand.
+    fn guards(&self, special: Special) -> impl Iterator<Item = NodeId> + '_ {
+        let other = |at: u32| at.checked_sub(1).map(|at| self.other_guards[at as usize]);
+        let others = std::iter::successors(other(special.others), move |&(_, next)| other(next));
+        special.guard.into_iter().chain(others.map(|(node, _)| node))
+    }
+
+    /// Of nodes that overwrite what is read in the same group, the one that comes first is what counts from now on.
+    pub(crate) fn settle_guards(&mut self, position: &[u32]) {
+        if self.other_guards.is_empty() {
+            return;
+        }
+        for at in 0..self.operands.len() {
+            let special = self.special(at);
+            if special.guard.is_some() {
+                let first = self.guards(special).min_by_key(|guard| position[guard.index()]);
+                self.set_special(at, Special { guard: first, ..special });
+            }
+        }
     }
 
     pub(crate) fn set_maker(&mut self, at: usize, maker: Option<NodeId>) {

@@ -35,7 +35,7 @@ pub(super) fn run(flow: &mut Flow, options: &Options) {
 }
 
 /// The maker that can store the copy.
-fn copied(flow: &Flow, id: NodeId) -> Option<NodeId> {
+pub(super) fn copied(flow: &Flow, id: NodeId) -> Option<NodeId> {
     let node = flow.node(id);
     let operand = flow.operands(node).first().filter(|_| node.kind == Kind::Copy)?;
     let maker = operand.maker().filter(|_| operand.place.rank == node.rank && !operand.entry())?;

@@ -3,6 +3,7 @@
 //! `tmp @ q = x @ p`, then `y @ q += tmp @ q`: the second node reads the message itself, and `tmp` is never stored. So for
 //! scratch that gathers what is then reduced.
 
+use super::copies::copied;
 use super::uses;
 use crate::flow::{Flow, Kind, NodeId, Operand, Special};
 use crate::options::Options;
@@ -12,7 +13,8 @@ pub(super) fn run(flow: &mut Flow, options: &Options) {
     let uses = uses(flow);
     for id in 0..flow.nodes.len() {
         let node = flow.nodes[id];
-        if node.gone || node.kind == Kind::Signal {
+        // Whose maker can store the copy has no need to take the message itself, which would be later.
+        if node.gone || node.kind == Kind::Signal || copied(flow, NodeId(id as u32)).is_some() {
             continue;
         }
         for at in Flow::range(&node) {

@@ -1,7 +1,8 @@
 //! T: the order in which every rank does what it does.
 //!
 //! In: the flow. Out: the place of each node in one order of all nodes, that keeps every dependence. By round first; within a round by
-//! distance (to − from) mod n, so that ranks march in rotation and not all upon one; then as written.
+//! distance (to − from) mod n, so that ranks march in rotation and not all upon one; then in the order in which what comes from
+//! another rank was made there, so that its makers can send it along; then as written.
 
 use crate::flow::{Flow, NodeId};
 
@@ -22,14 +23,29 @@ impl Keys {
             let node = flow.node(NodeId(id));
             flow.distance(node, ranks)
         });
-        let order = counting_sort(by_distance, |id| flow.nodes[id as usize].round);
-        let mut position = vec![0; order.len()];
-        for (at, &id) in (0..).zip(&order) {
-            position[id as usize] = at;
-        }
+        let mut order = counting_sort(by_distance, |id| flow.nodes[id as usize].round);
         let mut rounds: Vec<u32> = Vec::new();
         for (at, &id) in (0..).zip(&order) {
             rounds.resize(rounds.len().max(flow.nodes[id as usize].round as usize + 1), at);
+        }
+        let mut position = vec![0; order.len()];
+        let mut made: Vec<(u32, u32, u32)> = Vec::new();
+        let mut start = 0;
+        for end in rounds.iter().skip(1).copied().chain([order.len() as u32]) {
+            let round = start as usize..end as usize;
+            made.clear();
+            made.extend(order[round.clone()].iter().map(|&id| {
+                let (distance, at) = came(flow, NodeId(id), ranks, &position);
+                (distance, at, id)
+            }));
+            if !made.is_sorted_by_key(|&(distance, at, _)| (distance, at)) {
+                made.sort_by_key(|&(distance, at, _)| (distance, at));
+            }
+            for (at, &(.., id)) in (start..).zip(&made) {
+                order[at as usize] = id;
+                position[id as usize] = at;
+            }
+            start = end;
         }
         Keys { order: order.into_iter().map(NodeId).collect(), position, rounds }
     }
@@ -56,6 +72,15 @@ impl Keys {
     pub(super) fn before(&self, node: NodeId) -> u32 {
         2 * self.position[node.index()]
     }
+}
+
+/// From how far the first thing comes that a node reads from another rank, and one more than the place in T of the node that made it;
+/// 0 if it was there from the beginning.
+fn came(flow: &Flow, id: NodeId, ranks: u32, position: &[u32]) -> (u32, u32) {
+    let node = flow.node(id);
+    let away = flow.operands(node).iter().find(|operand| operand.place.rank != node.rank);
+    let at = away.and_then(|operand| operand.maker()).map_or(0, |maker| position[maker.index()] + 1);
+    (flow.distance(node, ranks), at)
 }
 
 /// Items sorted by a small key; items of one key keep their order.

@@ -58,12 +58,13 @@ pub fn schedule(trace: &Trace, graph: &ChunkGraph, options: &Options, sources: &
         passes::run(trace, graph, options, &mut flow);
         let mut keys = Keys::new(&flow, trace.ranks);
         let mut numbered = Numbered::new(&flow, &keys, several);
-        let crowded = !several && numbered.is_crowded(options.slots.max(1));
+        let crowded = !several && numbered.is_crowded(options.slots.clamp(1, simulate::FEW_SLOTS));
         let spread = crowded && spread::run(&mut flow, &keys, &numbered, &places);
         if spread {
             keys = Keys::new(&flow, trace.ranks);
             numbered = numbered.in_rounds_of(&flow, &keys);
         }
+        flow.settle_guards(&keys.position);
         let mut transfers = numbered.decide(&flow, &keys, options, spread);
         let agenda = Agenda::new(&flow, &keys, &transfers, trace.ranks);
         let mut blocks = blocks::assign(&flow, &transfers, &agenda, options);

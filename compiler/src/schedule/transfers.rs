@@ -141,7 +141,7 @@ impl Numbered {
     pub(super) fn decide(self, flow: &Flow, keys: &Keys, options: &Options, held: bool) -> Transfers {
         let Numbered { mut list, links, of_operand, wishes } = self;
         let ends = links.last().map_or(0, |link: &Link| link.first_end + link.readers);
-        let room = held.then_some(options.slots.max(1));
+        let room = held.then_some(options.slots.clamp(1, super::simulate::FEW_SLOTS));
         decide(flow, keys, options, room, &mut list, &wishes);
         let (starts, fused) = by_maker(&list, &wishes, flow.nodes.len());
         Transfers { list, links, ends, of_operand, starts, fused }

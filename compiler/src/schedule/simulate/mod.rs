@@ -6,13 +6,15 @@
 //!
 //! The one hard idea: an event is done as a whole or not at all. A message of w cells needs w slots, or its reader must be
 //! about to take it, with all else that this needs, and so on: a gang of events, each next in its block, that go through
-//! their cells side by side. When nothing can be done, the event that comes first in T is let go: what is planned early and stands in its way is
+//! their cells side by side. When nothing can be done in the order planned, blocks do what they can of the same round; when
+//! that is nothing either, one more slot is counted on, as far as that is allowed; then the event that comes first in T is let go: what is planned early and stands in its way is
 //! put off until just before it is taken; what it cannot send along is kept and sent later. Were everything put off, the
 //! order would be T itself, in which each message is sent right before it is taken, and nothing ever gets stuck if messages are
 //! no wider than channels have slots. (Wider ones mostly go too, in gangs; if not, the caller cuts them.) So the run
 //! ends, with any number of slots, and since it is an execution, the graph of D (docs/plan.md §4) is acyclic.
 
 mod gangs;
+mod overtake;
 mod rounds;
 mod unblock;
 
@@ -55,7 +57,7 @@ pub(in crate::schedule) fn simulate(
         while let Some(block) = simulation.ready.pop() {
             simulation.advance(block);
         }
-        if !simulation.gangs() {
+        if !simulation.gangs() && !simulation.overtake() && !simulation.more_slots() {
             match simulation.unblock() {
                 Next::More => {}
                 Next::End => break,
@@ -118,6 +120,9 @@ struct Rank {
     done: Vec<(Event, u32)>,
 }
 
+/// Slots with which the run begins: what lets a rank take one message while the one before goes on.
+pub(in crate::schedule) const FEW_SLOTS: u32 = 2;
+
 /// What a block waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Lack {
@@ -130,7 +135,9 @@ struct Simulation<'a> {
     flow: &'a Flow,
     keys: &'a Keys,
     transfers: &'a mut Transfers,
+    /// Slots counted on so far, and the most that may be.
     slots: u32,
+    most_slots: u32,
     /// Events by block.
     planned: Vec<Event>,
     agenda: &'a Agenda,
@@ -201,7 +208,8 @@ impl<'a> Simulation<'a> {
         let mut simulation = Simulation {
             flow,
             keys,
-            slots: options.slots.max(1),
+            slots: options.slots.clamp(1, FEW_SLOTS),
+            most_slots: options.slots.max(1),
             planned,
             agenda,
             blocks: all,
@@ -341,6 +349,21 @@ impl<'a> Simulation<'a> {
             }
             Event::Aside(_) | Event::Save(..) => None,
         }
+    }
+
+    /// Counts on one more slot; whether that is allowed, and some block lacks one.
+    fn more_slots(&mut self) -> bool {
+        let lacks = |block: &Block| matches!(block.lack, Some(Lack::Slot(_)));
+        if self.slots >= self.most_slots || !self.blocks.iter().any(lacks) {
+            return false;
+        }
+        self.slots += 1;
+        for block in 0..self.blocks.len() as u32 {
+            if lacks(&self.blocks[block as usize]) {
+                self.ready.push(block);
+            }
+        }
+        true
     }
 
     fn has_room(&self, id: TransferId) -> bool {
