@@ -18,6 +18,7 @@ mod steps;
 use std::fmt::{self, Write as _};
 
 pub use self::folded::{ShowFolded, show_folded};
+pub(crate) use self::steps::step_alone;
 use crate::collective::BlockRef;
 use crate::ids::{BufferId, RankId, SpanId};
 use crate::plan::{Buffer, ChannelKind, Overlap, Plan, Presence, ProofStatus, Role};

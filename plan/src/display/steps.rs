@@ -9,7 +9,7 @@ use std::ops::Range;
 use super::alike::Groups;
 use super::{Show, rules};
 use crate::ids::{BlockId, RankId, StepId};
-use crate::plan::{Channel, ChannelKind, Operand as PlanOperand, Section};
+use crate::plan::{Channel, ChannelKind, Operand as PlanOperand, Plan, Section};
 use crate::roll::{self, Affine, Item, Operand, Step};
 
 /// The column of the `.coll` line is at most this many characters to the right of the step.
@@ -17,6 +17,20 @@ const MOST_INDENT: usize = 88;
 
 /// The loops around a step: how often each repeats, and by how many steps.
 type Around = Vec<(u32, usize)>;
+
+/// The most characters of a step that is told alone.
+const MOST_ALONE: usize = 160;
+
+/// What one step does, in a line of bounded length. Total, as long as the step and its block exist.
+pub(crate) fn step_alone(plan: &Plan, block: BlockId, id: StepId) -> String {
+    let show = super::show(plan);
+    let [Item::Step(step)] = &show.plain(id.0..id.0 + 1)[..] else { return "?".to_string() };
+    let text = show.step(step, block.index(), &Vec::new()).0;
+    match text.char_indices().nth(MOST_ALONE) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
 
 #[derive(PartialEq)]
 struct Row {

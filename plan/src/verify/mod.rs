@@ -50,7 +50,7 @@ pub use limits::{Limits, Target};
 pub use places::Cell;
 pub use races::{Access, Fault as RaceFault};
 pub use symbolic::{Fault as SymbolicFault, Symbolic};
-pub use target::Fault as TargetFault;
+pub use target::{Fault as TargetFault, Resource};
 pub use violation::{ChannelName, Fault, Line, Site, Violation};
 
 use std::sync::{OnceLock, mpsc};

@@ -142,7 +142,7 @@ fn promised(plan: &Plan, clause: &Clause) -> String {
 }
 
 /// The last step, by number, that writes a `Recv` place. Looks through the whole plan: called for the few faults shown.
-fn last_writer(plan: &Plan, places: &Places, place: usize) -> Option<Site> {
+pub(super) fn last_writer(plan: &Plan, places: &Places, place: usize) -> Option<Site> {
     let mut last = None;
     for block in &plan.blocks {
         for (id, step) in plan.steps(&block.body) {

@@ -267,7 +267,14 @@ fn messages_agree(plan: &Plan, links: &Links, apart: &[u32], together: &[u32], r
         let differs = |&number: &usize| apart[first + number] != together[first + number];
         if let Some(number) = (0..len).find(differs) {
             let fault = Fault::MessageDiffers { channel, number: number as u32 };
-            report.add(|| (super::Fault::Symbolic(fault), Vec::new()));
+            // Messages are numbered by micro-steps.
+            let mut before = 0;
+            let sender = links.senders(channel).iter().find(|step| {
+                before += plan.steps[step.index()].width as usize;
+                before > number
+            });
+            let sites = || sender.map(|&step| Site::of(plan, step, "sent by")).into_iter().collect();
+            report.add(|| (super::Fault::Symbolic(fault), sites()));
         }
         first += len;
     }
@@ -280,7 +287,8 @@ fn results_agree(plan: &Plan, places: &Places, apart: &[u32], together: &[u32], 
             let place = promised::place(places, clause.place, plan.header.cells, cell);
             if apart[place] != together[place] {
                 let fault = || Fault::ResultDiffers { cell: places.cell(plan, place) };
-                report.add(|| (super::Fault::Symbolic(fault()), Vec::new()));
+                let sites = || promised::last_writer(plan, places, place).into_iter().collect();
+                report.add(|| (super::Fault::Symbolic(fault()), sites()));
             }
         }
     }

@@ -1,27 +1,58 @@
 //! V7: what the machine that is to run the plan can hold.
 //!
-//! In: a plan that V0 has passed, a [`Target`]. Out: the ranks that ask for too much. This rule runs early: it also
-//! bounds what the later ones may cost.
+//! In: a plan that V0 has passed, a [`Target`]. Out: the ranks that ask for too much, each with the first step that
+//! does. This rule runs early: it also bounds what the later ones may cost.
+
+use std::fmt;
+
+use rustc_hash::FxHashSet;
 
 use super::limits::Target;
-use super::violation::{Report, Violation};
+use super::violation::{Report, Site, Violation};
 use crate::ids::RankId;
-use crate::plan::{Operand, Plan};
+use crate::plan::{Operand, Plan, Section};
 
 /// What V7 finds.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("rank {} needs {needs} {what}; the target `{target}` has {has}", rank.0)]
+#[error("rank {} needs {}; the target `{target}` has {has}", rank.0, what.count(*needs))]
 pub struct Fault {
     /// Which rank.
     pub rank: RankId,
     /// Of what.
-    pub what: &'static str,
+    pub what: Resource,
     /// How many it needs.
     pub needs: u32,
     /// How many there are.
     pub has: u32,
     /// The target.
     pub target: String,
+}
+
+/// What there is a limited number of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Resource {
+    /// Blocks of one rank.
+    Blocks,
+    /// Channel ends of one rank.
+    ChannelEnds,
+    /// Other ranks that one rank reaches.
+    Connections,
+}
+
+impl Resource {
+    fn count(self, count: u32) -> String {
+        format!("{count} {self}{}", if count == 1 { "" } else { "s" })
+    }
+}
+
+impl fmt::Display for Resource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Resource::Blocks => "block",
+            Resource::ChannelEnds => "channel end",
+            Resource::Connections => "connection",
+        })
+    }
 }
 
 impl Fault {
@@ -75,13 +106,14 @@ pub(super) fn check(plan: &Plan, target: &Target) -> Result<(), Vec<Violation>> 
     let connections = distinct(&pairs, ranks);
     let mut report = Report::default();
     for (what, needs, has) in [
-        ("blocks", &blocks, target.blocks_per_rank),
-        ("channel ends", &ends, target.channel_ends_per_rank),
-        ("connections", &connections, target.connections_per_rank),
+        (Resource::Blocks, &blocks, target.blocks_per_rank),
+        (Resource::ChannelEnds, &ends, target.channel_ends_per_rank),
+        (Resource::Connections, &connections, target.connections_per_rank),
     ] {
         for (rank, &needs) in needs.iter().enumerate().filter(|&(_, &needs)| needs > has) {
-            let fault = || Fault { rank: RankId::new(rank), what, needs, has, target: target.name.clone() };
-            report.add(|| (super::Fault::Target(fault()), Vec::new()));
+            let rank = RankId::new(rank);
+            let fault = || Fault { rank, what, needs, has, target: target.name.clone() };
+            report.add(|| (super::Fault::Target(fault()), first_beyond(plan, rank, what, has)));
         }
     }
     report.verdict()
@@ -111,4 +143,43 @@ fn distinct(pairs: &[[RankId; 2]], ranks: usize) -> Vec<u32> {
         others[range].iter().filter(new).count() as u32
     };
     (0..ranks).map(&mut of).collect()
+}
+
+/// The first step of a rank that needs one more than the target has; none if no step uses it.
+fn first_beyond(plan: &Plan, rank: RankId, what: Resource, has: u32) -> Vec<Site> {
+    // What is counted per copy is used up by as many copies at once.
+    let each = (has / plan.header.copies.max(1)) as usize;
+    let mut ends = FxHashSet::default();
+    let mut peers = FxHashSet::default();
+    for (number, block) in plan.blocks_of(rank).iter().enumerate() {
+        for (id, step) in Section::ALL.map(|s| block.section(s)).iter().flat_map(|range| plan.steps(range)) {
+            for (at, operand) in plan.src(step).iter().chain(plan.dst(step)).enumerate() {
+                match *operand {
+                    Operand::Channel(channel) => {
+                        ends.insert((channel, at < usize::from(step.sources)));
+                        let ends = &plan.channels[channel.index()];
+                        let others = plan.readers(ends).iter().chain([&ends.writer]);
+                        let others = others.map(|block| plan.blocks[block.index()].rank);
+                        // Of several readers each meets the writer alone.
+                        let writes = plan.blocks[ends.writer.index()].rank == rank;
+                        let writer = plan.blocks[ends.writer.index()].rank;
+                        peers.extend(others.filter(|&other| other != rank && (writes || other == writer)));
+                    }
+                    Operand::Peer { rank: owner, .. } if owner != rank => {
+                        peers.insert(owner);
+                    }
+                    Operand::Peer { .. } | Operand::Local { .. } => {}
+                }
+            }
+            let beyond = match what {
+                Resource::Blocks => number >= each,
+                Resource::ChannelEnds => ends.len() > each,
+                Resource::Connections => peers.len() > has as usize,
+            };
+            if beyond {
+                return vec![Site::of(plan, id, format!("the first {what} too many is for"))];
+            }
+        }
+    }
+    Vec::new()
 }

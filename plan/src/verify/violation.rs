@@ -1,12 +1,13 @@
 //! What a rule reports: plain data, with a text that stands alone.
 //!
 //! In: a rule's fault and the steps it is about. Out: [`Violation`]. The plan is consumed by a failed `verify`, so a
-//! violation carries all that its text needs: rank, block, step, `.coll` line. A rule may find a million faults;
+//! violation carries all that its text needs: rank, block, step, what it does, `.coll` line. A rule may find a million faults;
 //! [`Report`] keeps the first [`Report::SHOWN`] and counts the rest, and builds nothing for those.
 
 use std::fmt;
 
 use super::{channels, deadlock, ids, lifetime, races, symbolic, target};
+use crate::display::step_alone;
 use crate::ids::{BlockId, ChannelId, RankId, StepId};
 use crate::plan::{ChannelKind, Plan, Section};
 
@@ -60,6 +61,8 @@ pub struct Site {
     pub index: u32,
     /// The step.
     pub step: StepId,
+    /// What it does, as `display` shows it.
+    pub does: String,
     /// Where it comes from.
     pub line: Option<Line>,
 }
@@ -157,7 +160,7 @@ impl fmt::Display for Site {
             Section::Body => "step",
             Section::Epilogue => "epilogue step",
         };
-        write!(f, "rank {}, block {}, {section} {}", self.rank.0, self.block, self.index)?;
+        write!(f, "rank {}, block {}, {section} {}: {}", self.rank.0, self.block, self.index, self.does)?;
         match &self.line {
             Some(line) => write!(f, " ({}:{}: `{}`)", line.file, line.line, line.text),
             None => Ok(()),
@@ -170,8 +173,12 @@ impl Site {
     pub(super) fn of(plan: &Plan, step: StepId, label: impl Into<String>) -> Site {
         let at = plan.blocks.partition_point(|block| block.epilogue.end <= step.0);
         let (mut rank, mut position, mut section, mut index) = (RankId(0), 0, Section::Body, step.0);
+        let mut does = "?".to_string();
         if let Some(block) = plan.blocks.get(at) {
             (rank, position) = (block.rank, block.position);
+            if step.index() < plan.steps.len() {
+                does = step_alone(plan, BlockId::new(at), step);
+            }
             for candidate in Section::ALL {
                 let range = block.section(candidate);
                 if range.contains(&step.0) {
@@ -184,7 +191,7 @@ impl Site {
             let file = plan.spans.files.get(span.file as usize)?.clone();
             Some(Line { file, line: span.line, column: span.column, text: span.text.clone() })
         });
-        Site { label: label.into(), rank, block: position, section, index, step, line }
+        Site { label: label.into(), rank, block: position, section, index, step, does, line }
     }
 }
 

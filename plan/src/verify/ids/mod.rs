@@ -66,7 +66,7 @@ pub enum Fault {
         what: String,
     },
     /// A step has a shape that no event can have.
-    #[error("step {}: {what}", step.0)]
+    #[error("a step that cannot be: {what}")]
     Step {
         /// Which.
         step: StepId,
@@ -74,7 +74,7 @@ pub enum Fault {
         what: String,
     },
     /// A place outside its buffer, at a rank without the buffer, or not to be written.
-    #[error("step {}: {what}: buffer {}, cells {cell} to {last}, at rank {}", step.0, buffer.0, rank.0)]
+    #[error("a place that cannot be: {what}: buffer {}, cells {cell} to {last}, at rank {}", buffer.0, rank.0)]
     Place {
         /// The step.
         step: StepId,
@@ -90,7 +90,7 @@ pub enum Fault {
         what: String,
     },
     /// A wait that no execution can mean.
-    #[error("step {} waits for step {}: {what}", step.0, target.0)]
+    #[error("a wait that cannot be: {what}")]
     Wait {
         /// The waiting step.
         step: StepId,
@@ -214,8 +214,14 @@ impl<'a> Faults<'a> {
 
     /// About a step that exists.
     fn at(&mut self, step: StepId, make: impl FnOnce() -> Fault) {
+        self.at_all(&[(step, "")], make);
+    }
+
+    /// About steps that exist, each with what it has to do with it.
+    fn at_all(&mut self, steps: &[(StepId, &str)], make: impl FnOnce() -> Fault) {
         let plan = self.plan;
-        self.report.add(|| (super::Fault::Ids(make()), vec![Site::of(plan, step, "")]));
+        let sites = || steps.iter().map(|&(step, label)| Site::of(plan, step, label)).collect();
+        self.report.add(|| (super::Fault::Ids(make()), sites()));
     }
 
     fn limit(&mut self, what: &'static str, found: u64, limit: u64) {

@@ -246,15 +246,16 @@ fn waits(faults: &mut Faults, at: &At) {
             continue;
         }
         let what = match locate(plan, target) {
-            Some((block, _)) if block == at.block_id => "it is a step of the same block",
+            Some((block, _)) if block == at.block_id => "for a step of the same block",
             Some((block, _)) if plan.blocks[block.index()].rank != at.block.rank => {
-                "it is a step of another rank"
+                "for a step of another rank"
             }
-            Some((_, section)) if section > at.section => "it is a step of a later section",
+            Some((_, section)) if section > at.section => "for a step of a later section",
             Some(_) => continue,
-            None => "it is in no block",
+            None => "for a step in no block",
         };
-        faults.at(at.id, || Fault::Wait { step: at.id, target, what });
+        let steps = [(at.id, "it waits"), (target, "for this")];
+        faults.at_all(&steps, || Fault::Wait { step: at.id, target, what });
     }
 }
 

@@ -1,7 +1,7 @@
 //! Plans that ask for too much.
 
 use rcc_plan::builder::{PlanBuilder, local};
-use rcc_plan::plan::{Plan, Role};
+use rcc_plan::plan::{Operand, Plan, Role, Step};
 use rcc_plan::schedule::Schedule;
 use rcc_plan::verify::{Limits, Target, verify};
 
@@ -74,6 +74,56 @@ fn the_target_limits_blocks_ends_and_connections() {
         let violations = verify(plan, &breaks).unwrap_err();
         assert!(violations.iter().all(|v| v.code() == "plan::v7_target_limit"), "{}", text(&violations));
     }
+}
+
+/// What is beyond a limit is said to be the step at which a count by hand first goes over it.
+#[test]
+fn the_target_rule_names_the_step_that_needs_one_too_many() {
+    let site = |plan: Plan, change: fn(&mut Target)| {
+        let mut limits = Limits::default();
+        change(&mut limits.target);
+        let violations = verify(plan, &limits).unwrap_err();
+        (violations[0].sites[0].clone(), violations[0].to_string())
+    };
+    // The chain's rank with two blocks: the first step of the second.
+    let chain = plans::two_block_chain();
+    let second = chain.blocks.iter().position(|block| block.position == 1).unwrap();
+    let (found, text) = site(chain.clone(), |t| t.blocks_per_rank = 1);
+    assert_eq!((found.rank, found.block, found.index), (chain.blocks[second].rank, 1, 0));
+    assert!(text.contains("needs 2 blocks; the target `cpu` has 1"), "{text}");
+
+    // Each rank of the ring first sends, then receives: that is its second end, and its second neighbour.
+    let plan = ring();
+    let receives = |step: &Step| plan.src(step).iter().any(|operand| matches!(operand, Operand::Channel(_)));
+    let first = plan.steps(&plan.blocks[0].body).position(|(_, step)| receives(step)).unwrap();
+    for (found, text) in [
+        site(plan.clone(), |t| t.channel_ends_per_rank = 1),
+        site(plan.clone(), |t| t.connections_per_rank = 1),
+    ] {
+        assert_eq!((found.rank.0, found.index as usize), (0, first), "{text}");
+        assert!(found.does.starts_with("recv ch"), "{text}");
+        assert!(text.contains(&format!("rank 0, block 0, step {first}: {}", found.does)), "{text}");
+        assert!(text.contains("too many is for: "), "{text}");
+    }
+    // A rank that may have none: its first step already is too much.
+    let (found, text) = site(plans::peer_put(), |t| t.connections_per_rank = 0);
+    assert!(text.contains("needs 1 connection; the target `cpu` has 0"), "{text}");
+    assert!(!found.does.is_empty(), "{text}");
+}
+
+/// However many operands a step has: a fault about it stays readable.
+#[test]
+fn the_text_of_a_step_is_bounded() {
+    let mut p = PlanBuilder::new("wide", "custom", &[1]);
+    let s = p.buffer("s", Role::Send, 2000);
+    let r = p.buffer("r", Role::Recv, 1);
+    let b = p.block(0);
+    let sources: Vec<_> = (0..2000).map(|cell| local(s, cell)).collect();
+    p.step(b, &sources, &[local(r, 7)]);
+    let violations = verify(p.finish().unwrap().plan, &Limits::default()).unwrap_err();
+    let site = &violations[0].sites[0];
+    assert!(site.does.starts_with("s[0] + s[1] + ") && site.does.ends_with('…'), "{}", site.does);
+    assert!(site.does.chars().count() < 200, "{}", site.does);
 }
 
 #[test]
