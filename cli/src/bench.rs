@@ -2,6 +2,7 @@
 //!
 //! In: targets (or a collective), sizes, the options of a call. Out: a row per algorithm and size, out of place and in place.
 
+use plan::display::plural;
 use runtime::launch::StopSignals;
 
 use crate::args;
@@ -158,8 +159,12 @@ fn measure(
 fn titles(args: &args::Bench, output: &mut Output) -> Result<(), Failure> {
     let call = &args.call;
     output.line(&format!(
-        "# {} calls measured after {}; sizes {} to {} bytes by a factor of {}; random data, every element compared",
-        call.iterations, call.warmup, args.begin, args.end, args.factor
+        "# {} measured after {}; sizes {} to {} bytes by a factor of {}; random data, every element compared",
+        plural(call.iterations.into(), "call", "calls"),
+        call.warmup,
+        args.begin,
+        args.end,
+        args.factor
     ))?;
     let form = format!("  {:>9} {:>7} {:>7} {:>7}", "time", "algbw", "busbw", "#wrong");
     let unit = format!("  {:>9} {:>7} {:>7} {:>7}", "(us)", "(GB/s)", "(GB/s)", "");
@@ -179,10 +184,10 @@ fn heading(runnable: &Runnable, output: &mut Output) -> Result<(), Failure> {
     let hash = plan.content_hash().to_string();
     let schedule = said::schedule(&runnable.choice).map(|line| format!("; {line}")).unwrap_or_default();
     let text = format!(
-        "# {} ({}) on {} ranks{params}, plan {}{schedule}",
+        "# {} ({}) on {}{params}, plan {}{schedule}",
         header.algorithm,
         header.collective,
-        shape::show(&header.shape),
+        shape::show_ranks(&header.shape),
         &hash[..12]
     );
     output.line(&output.paint(&text, Paint::Bold))

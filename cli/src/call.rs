@@ -215,9 +215,9 @@ impl args::Call {
         if open || shape::ranks(asked) == header.ranks {
             return Ok(());
         }
-        let (has, wants) = (shape::show(&header.shape), shape::show(asked));
+        let (has, wants) = (shape::show_ranks(&header.shape), shape::show(asked));
         Err(Failure::usage(format!(
-            "the plan is for {has} ranks, not for {wants}; compile it anew with --ranks {wants}"
+            "the plan is for {has}, not for {wants}; compile it anew with --ranks {wants}"
         )))
     }
 
@@ -453,7 +453,7 @@ fn all(
         }
     }
     if subjects.is_empty() {
-        return Err(Failure::usage(format!("none of the algorithms runs on {} ranks", shape::show(asked))));
+        return Err(Failure::usage(format!("none of the algorithms runs on {}", shape::show_ranks(asked))));
     }
     Ok(subjects)
 }

@@ -5,6 +5,7 @@
 use compiler::choice::Verdict;
 use compiler::chooser::Effort;
 use compiler::pipeline::{self, Compiled, Failure as PipelineFailure, Loaded};
+use plan::display::plural;
 use plan::ids::RankId;
 use plan::plan::Forms;
 use serde::Serialize;
@@ -191,11 +192,11 @@ fn summary(compiled: &Compiled) -> String {
     let plan = compiled.plan.plan();
     let header = &plan.header;
     format!(
-        "{}; {} moves, {} steps in {} blocks, k_min = {}",
+        "{}; {}, {} in {}, k_min = {}",
         said::proved(&header.algorithm, &header.collective, &header.shape, &header.params, header.proof),
-        compiled.proved.trace.moves.len(),
-        plan.steps.len(),
-        plan.blocks.len(),
+        plural(compiled.proved.trace.moves.len() as u64, "move", "moves"),
+        plural(plan.steps.len() as u64, "step", "steps"),
+        plural(plan.blocks.len() as u64, "block", "blocks"),
         header.k_min,
     )
 }

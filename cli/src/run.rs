@@ -2,6 +2,7 @@
 //!
 //! In: a target, a size, the options of a call. Out: what ran, and for each form its time, bandwidths and wrong elements.
 
+use plan::display::plural;
 use runtime::job::Report;
 
 use crate::args;
@@ -78,8 +79,9 @@ fn count(runnable: &Runnable, args: &args::Run, output: &mut Output) -> u64 {
     if bytes != args.bytes && convention.grain(dtype) > 0 {
         let grain = convention.grain(dtype);
         output.note(&format!(
-            "note: {} is rounded down to {bytes} bytes, a multiple of {grain}",
-            size::show(args.bytes)
+            "note: {} is rounded down to {}, a multiple of {grain}",
+            size::show(args.bytes),
+            plural(bytes, "byte", "bytes")
         ));
     }
     count
@@ -105,9 +107,9 @@ fn head(
     output.line(&format!("  ranks  {}{shape}, processes of this machine", header.ranks))?;
     let call = &args.call;
     output.line(&format!(
-        "  data   {} ({} bytes): {} x {} per block, {}, random from seed {}",
+        "  data   {} ({}): {} x {} per block, {}, random from seed {}",
         size::show(row.bytes),
-        row.bytes,
+        plural(row.bytes, "byte", "bytes"),
         row.count,
         call.dtype,
         call.op,
@@ -115,10 +117,10 @@ fn head(
     ))?;
     let hash = plan.content_hash().to_string();
     output.line(&format!(
-        "  plan   {}: {} steps in {} blocks, proved for {}",
+        "  plan   {}: {} in {}, proved for {}",
         &hash[..12],
-        plan.steps.len(),
-        plan.blocks.len(),
+        plural(plan.steps.len() as u64, "step", "steps"),
+        plural(plan.blocks.len() as u64, "block", "blocks"),
         proof(header.proof)
     ))?;
     if let Some(line) = said::schedule(&runnable.choice) {
@@ -149,8 +151,11 @@ fn line(row: &Row, report: &Report, output: &mut Output) -> Result<(), Failure> 
     let wrong = format!("{:>10}", row.wrong);
     let wrong = output.paint(&wrong, if row.wrong == 0 { Paint::Green } else { Paint::Red });
     output.line(&format!(
-        "  {form:<13}{:>12.2}{:>16.3}{:>16.3}{wrong}   of {} elements compared",
-        row.time_us, row.algbw_gbps, row.busbw_gbps, report.checked
+        "  {form:<13}{:>12.2}{:>16.3}{:>16.3}{wrong}   of {} compared",
+        row.time_us,
+        row.algbw_gbps,
+        row.busbw_gbps,
+        plural(report.checked, "element", "elements")
     ))?;
     if let Some(first) = &report.first_wrong {
         output.line(&format!(

@@ -67,6 +67,11 @@ pub(crate) fn show(shape: &[u32]) -> String {
     shape.iter().map(u32::to_string).collect::<Vec<_>>().join("x")
 }
 
+/// `8 ranks`, `4x8 ranks`, `1 rank`.
+pub(crate) fn show_ranks(shape: &[u32]) -> String {
+    format!("{} {}", show(shape), if ranks(shape) == 1 { "rank" } else { "ranks" })
+}
+
 /// Many shapes in few words: `2..4, 8, 2x2`. Neighbours of one level are joined.
 pub(crate) fn show_all(shapes: &[Shape]) -> String {
     let mut text = String::new();

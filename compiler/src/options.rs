@@ -85,3 +85,12 @@ impl Default for Options {
         }
     }
 }
+
+impl Options {
+    /// The same, as far as a plan can count: a step counts sources, destinations and waits in 16 bits. It may store and send a
+    /// value to `operands` places each, and waits for at most one step of each other block of its rank.
+    pub(crate) fn countable(self) -> Options {
+        const MOST: u32 = (u16::MAX / 2) as u32;
+        Options { blocks: self.blocks.min(MOST), operands: self.operands.min(MOST), ..self }
+    }
+}

@@ -29,6 +29,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::collective::Promise;
+use crate::display::plural;
 use crate::plan::{Buffer, Header, Plan, SpanTable};
 use crate::roll;
 use crate::roll::wire::{Fault, Writer};
@@ -76,7 +77,7 @@ impl LoadLimits {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LoadError {
     /// More bytes than allowed.
-    #[error("the file has {bytes} bytes, more than the limit of {limit}")]
+    #[error("the file has {}, more than the limit of {limit}", count(*bytes))]
     TooLarge {
         /// Its size.
         bytes: u64,
@@ -84,7 +85,7 @@ pub enum LoadError {
         limit: u64,
     },
     /// The plan takes more memory than allowed.
-    #[error("the plan takes {bytes} bytes of memory or more; the limit is {limit}")]
+    #[error("the plan takes {} of memory or more; the limit is {limit}", count(*bytes))]
     Expands {
         /// How many bytes, as far as they were counted.
         bytes: u64,
@@ -111,7 +112,7 @@ pub enum LoadError {
         read: u32,
     },
     /// The end is missing.
-    #[error("the file is cut short: it has {found} bytes of {expected}")]
+    #[error("the file is cut short: it has {found} of {}", count(*expected))]
     Truncated {
         /// Bytes that there should be.
         expected: u64,
@@ -119,7 +120,7 @@ pub enum LoadError {
         found: u64,
     },
     /// Something follows the plan.
-    #[error("{extra} bytes follow the plan")]
+    #[error("{} behind the end of the plan", count(*extra))]
     Trailing {
         /// How many.
         extra: u64,
@@ -304,7 +305,7 @@ fn decode(content: &[u8], limits: &LoadLimits) -> Result<Plan, LoadError> {
             }
             match postcard::take_from_bytes::<Plan>(rest) {
                 Ok((plan, [])) => Ok(plan),
-                Ok((_, rest)) => Err(malformed(&format!("{} bytes are left over", rest.len()))),
+                Ok((_, rest)) => Err(malformed(&format!("{} left over", count(rest.len() as u64)))),
                 Err(error) => Err(malformed(&error)),
             }
         }
@@ -343,4 +344,8 @@ fn take<const N: usize>(bytes: &[u8]) -> ([u8; N], &[u8]) {
     let (head, rest) = bytes.split_at(N);
     first.copy_from_slice(head);
     (first, rest)
+}
+
+fn count(bytes: u64) -> String {
+    plural(bytes, "byte", "bytes")
 }

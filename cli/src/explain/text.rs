@@ -55,12 +55,18 @@ pub(super) fn legend(reports: &[Report], output: &mut Output) -> Result<(), Fail
     Ok(())
 }
 
+/// `8 ranks`, `2x4 ranks`, `1 rank`.
+fn world(report: &Report) -> String {
+    let one = report.shape.split('x').all(|size| size == "1");
+    format!("{} {}", report.shape, if one { "rank" } else { "ranks" })
+}
+
 fn heading(report: &Report, output: &mut Output) -> Result<(), Failure> {
     let what = format!(
-        "{} of {} on {} ranks of {}",
+        "{} of {} on {} of {}",
         report.collective,
         bytes(report.bytes),
-        report.shape,
+        world(report),
         report.topology
     );
     output.line(&format!("{} ({})", output.paint(&what, Paint::Bold), report.about))?;
@@ -142,12 +148,7 @@ fn how(report: &Report) -> String {
 /// One plan: what was chosen, what was counted, and where the time goes.
 fn alone(report: &Report, whole: bool, output: &mut Output) -> Result<(), Failure> {
     let name = output.paint(&report.algorithm, Paint::Bold);
-    output.line(&format!(
-        "{name}: {} on {} ranks, {}",
-        report.collective,
-        report.shape,
-        predicted(report)
-    ))?;
+    output.line(&format!("{name}: {} on {}, {}", report.collective, world(report), predicted(report)))?;
     if whole {
         least(report, output)?;
     }

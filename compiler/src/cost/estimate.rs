@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use plan::display::plural;
 use plan::dtype::Dtype;
 use plan::plan::Operand;
 use plan::schedule::Protocol;
@@ -59,7 +60,7 @@ pub struct Estimate {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EstimateError {
     /// The machine is smaller than the plan.
-    #[error("topology `{topology}` has {has} ranks, and the plan has {ranks}")]
+    #[error("topology `{topology}` has {}, and the plan has {ranks}", plural(*has, "rank", "ranks"))]
     TooManyRanks {
         /// Its name.
         topology: String,
@@ -77,7 +78,7 @@ pub enum EstimateError {
         protocol: &'static str,
     },
     /// The plan cannot be run with so few slots.
-    #[error("the plan needs {needs} slots per channel, and {given} are given")]
+    #[error("the plan needs {}, and the channels have {given}", plural((*needs).into(), "slot per channel", "slots per channel"))]
     Slots {
         /// `k_min`.
         needs: u32,
@@ -85,7 +86,7 @@ pub enum EstimateError {
         given: u32,
     },
     /// Blocks wait for each other: no verified plan does.
-    #[error("{blocks} blocks never end: the plan is not free of deadlock")]
+    #[error("{} for ever: the plan is not free of deadlock", plural(*blocks as u64, "block waits", "blocks wait"))]
     Stuck {
         /// How many.
         blocks: usize,

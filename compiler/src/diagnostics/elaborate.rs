@@ -73,9 +73,10 @@ fn fault(fault: &Fault, sources: &Sources) -> Diagnostic {
             };
             let diagnostic = of_value(start(title), fault, sources, *value);
             match declared {
-                Some(cut) => {
-                    diagnostic.label(*cut, fit(&[format!("{chunks} chunks per block"), String::new()]))
-                }
+                Some(cut) => diagnostic.label(
+                    *cut,
+                    fit(&[format!("{} per block", count((*chunks).into(), "chunk")), String::new()]),
+                ),
                 None => diagnostic.help("without `chunks` a block is one chunk: say `chunks n` first"),
             }
         }
@@ -88,7 +89,10 @@ fn fault(fault: &Fault, sources: &Sources) -> Diagnostic {
             };
             of_value(start(title), fault, sources, *value).label(
                 *declared,
-                fit(&[format!("`{buffer}` has {blocks} blocks"), format!("{blocks} blocks")]),
+                fit(&[
+                    format!("`{buffer}` has {}", count((*blocks).into(), "block")),
+                    count((*blocks).into(), "block"),
+                ]),
             )
         }
         FaultKind::TableIndex { value, len } => {

@@ -3,6 +3,8 @@
 //! In: plain faults, the trace, and a way to find the loop variables of a move (by elaborating again, so it is asked
 //! only for the moves shown). Out: diagnostics.
 
+use plan::display::plural;
+
 use super::labels::{also, at_move, fit, runs, with};
 use super::places::{piece, place, within, world};
 use super::{Diagnostic, Label, promise};
@@ -219,7 +221,10 @@ fn too_large(trace: &Trace, count: u64, limit: u64, what: Counted) -> Diagnostic
         ),
     };
     Diagnostic::error("coll::too_large", format!("there are {count} {what}, more than {limit}"))
-        .label(trace.name_span, format!("with {}, {} cells in each block", world(trace), trace.cells))
+        .label(
+            trace.name_span,
+            format!("with {}, {} in each block", world(trace), plural(trace.cells.into(), "cell", "cells")),
+        )
         .help(help)
 }
 

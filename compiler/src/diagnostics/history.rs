@@ -5,13 +5,14 @@
 
 use std::fmt::Write as _;
 
+use plan::display::plural;
 use plan::ids::{BufferId, RankId};
 
 use super::labels::Ask;
 use super::places::{list, operands, place, world};
-use crate::graph::{self, ChunkGraph, Past};
+use crate::graph::{self, ChunkGraph, Past, VersionId};
 use crate::source::Sources;
-use crate::trace::{BufferKind, Place, Trace};
+use crate::trace::{BufferKind, MoveId, Place, Trace};
 
 /// Reads a place: a buffer, its block and chunk as far as it has several, and a rank (`3` or `(0, 3)`). The place is
 /// the first of the cells that it names; with it comes how many there are. The error says what is wrong.
@@ -97,25 +98,29 @@ pub fn answer(
     const SHOWN: u32 = 8;
     let (first, width) = parse_place(trace, text)?;
     let part = chunk_cells(trace).min(width);
-    let mut parts = Vec::new();
-    for start in (0..width).step_by(part as usize).take(SHOWN as usize) {
-        let cells: Vec<_> =
-            (start..start + part).map(|i| graph::history(trace, graph, first.plus(i))).collect();
-        let writers = |past: &[Past]| past.iter().map(|p| p.writer).collect::<Vec<_>>();
+    let starts: Vec<u32> = (0..width).step_by(part as usize).take(SHOWN as usize).collect();
+    let cells: Vec<Place> =
+        starts.iter().flat_map(|&start| (start..start + part).map(|i| first.plus(i))).collect();
+    let versions = graph::versions(graph, &cells);
+    let writers = |cell: &Vec<VersionId>| -> Vec<Option<MoveId>> {
+        cell.iter().map(|&version| graph.version(version).writer).collect()
+    };
+    // Which cells to tell of, each for how many.
+    let mut shown = Vec::new();
+    for (&start, of_chunk) in starts.iter().zip(versions.chunks(part as usize)) {
         // A `run` may treat the cells of a chunk differently.
-        let alike = cells.iter().all(|past| writers(past) == writers(&cells[0]));
-        let shown = if alike { 1 } else { part.min(SHOWN) };
-        for i in 0..shown {
-            let width = if alike { part } else { 1 };
-            parts.push(history(&cells[i as usize], trace, (first.plus(start + i), width), sources, bindings));
-        }
+        let one = writers(&of_chunk[0]);
+        let alike = of_chunk.iter().all(|cell| writers(cell) == one);
+        let (count, width) = if alike { (1, part) } else { (part.min(SHOWN), 1) };
+        shown.extend((0..count).map(|i| (first.plus(start + i), width)));
     }
+    let places: Vec<Place> = shown.iter().map(|&(place, _)| place).collect();
+    let pasts = graph::histories(trace, graph, &places);
+    let mut parts: Vec<String> =
+        pasts.iter().zip(shown).map(|(past, of)| history(past, trace, of, sources, bindings)).collect();
     if width > part * SHOWN {
-        parts.push(format!(
-            "{} more chunks: name one, such as {}\n",
-            width / part - SHOWN,
-            place(trace, first, part)
-        ));
+        let more = plural((width / part - SHOWN).into(), "more chunk", "more chunks");
+        parts.push(format!("{more}: name one, such as {}\n", place(trace, first, part)));
     }
     Ok(parts.join("\n"))
 }

@@ -19,7 +19,7 @@ pub use self::build::{adds, arity, build, build_within};
 pub use self::fault::{Broken, Counted, Fault, FaultKind, Holds};
 pub(crate) use self::forms::ends_agree;
 pub use self::forms::forms_agree;
-pub use self::history::{Past, contents, history};
+pub use self::history::{Past, contents, histories, history, versions};
 pub use self::places::PlaceTable;
 pub use self::promise::{Proof, promise, promise_within};
 pub use self::waste::{Warning, WarningKind};

@@ -43,6 +43,7 @@ use crate::{flow, passes};
 /// Schedules a proved trace. `graph` is that of the form [`Form::Disjoint`]. `header.k_min` is an upper bound: the slots that were
 /// counted on.
 pub fn schedule(trace: &Trace, graph: &ChunkGraph, options: &Options, sources: &Sources) -> Plan {
+    let options = &options.countable();
     let trees = passes::trees::run(trace, graph, options);
     let (trace, graph) = trees.as_ref().map_or((trace, graph), |(trace, graph)| (trace, graph));
     let memory = memory::assign(trace);

@@ -1,12 +1,16 @@
 //! The history of a place, as data and as text.
 
 use grammar::span::{FileId, Span};
+use plan::ids::RankId;
+use proptest::prelude::{prop_assert, prop_assert_eq, proptest};
 use rcc_compiler::diagnostics::history::{answer, parse_place};
-use rcc_compiler::graph::{Form, build, history};
+use rcc_compiler::graph::{Form, arity, build, contents, histories, history};
 use rcc_compiler::source::Sources;
 use rcc_compiler::trace::{Bindings, BufferKind, MoveId, MoveKind};
 
+use crate::cases;
 use crate::executor::{self, sum};
+use crate::laws::mutated;
 use crate::traces::{Builder, alltoall, at, recursive_doubling, ring};
 
 #[test]
@@ -48,6 +52,74 @@ fn contents_add_up() {
             assert_eq!(total, truth.written[mv.0 as usize][0]);
         }
     }
+}
+
+proptest! {
+    #![proptest_config(cases(96))]
+
+    /// All cells at once say what each says alone, and contents are those of the whole value, whatever was known before.
+    #[test]
+    fn many_cells_at_once(case in mutated()) {
+        let trace = &case.0;
+        let Ok(graph) = build(trace, Form::Disjoint) else { return Ok(()) };
+        let mut places = Vec::new();
+        for (b, buffer) in trace.buffers.iter().enumerate().filter(|(_, b)| b.kind != BufferKind::Signal) {
+            for rank in (0..trace.ranks).filter(|&rank| buffer.at.holds(RankId(rank))) {
+                places.extend((0..buffer.blocks * trace.cells).map(|cell| at(b as u32, rank, cell)));
+            }
+        }
+        let all = histories(trace, &graph, &places);
+        prop_assert_eq!(all.len(), places.len());
+        let mut versions = 0;
+        for (&place, past) in places.iter().zip(&all) {
+            prop_assert_eq!(past, &history(trace, &graph, place));
+            versions += past.len();
+            for version in past {
+                let known = graph.version(version.version);
+                prop_assert_eq!(known.place, graph.places.index(place));
+                prop_assert_eq!(&version.contents, &contents(&graph, known.value));
+                for (m, mv) in trace.moves.iter().enumerate() {
+                    let id = MoveId(m as u32);
+                    let reads = (0..mv.width).any(|i| graph.read(id, i, arity(trace, mv)).contains(&version.version));
+                    prop_assert_eq!(reads, version.readers.contains(&id));
+                }
+            }
+        }
+        prop_assert!(versions >= places.len().min(1));
+    }
+}
+
+/// A cell that is added to a hundred thousand times, and one of a hundred thousand cells: seconds if each version were looked
+/// through to its entry values, or all moves for each cell.
+#[test]
+fn large_and_wrong() {
+    const TIMES: u64 = 100_000;
+    let mut b = recursive_doubling(1);
+    b.trace.moves.clear();
+    for _ in 0..TIMES {
+        b.add(at(0, 0, 0), at(0, 1, 0));
+    }
+    let graph = build(&b.trace, Form::Disjoint).unwrap();
+    let past = history(&b.trace, &graph, at(0, 0, 0));
+    assert_eq!(past.len() as u64, TIMES + 1);
+    for (i, version) in past.iter().enumerate() {
+        let from_other = version.contents.iter().filter(|(place, _)| place.rank.0 == 1);
+        assert_eq!(from_other.map(|&(_, count)| count).sum::<u64>(), i as u64);
+    }
+
+    let mut b = ring(2);
+    b.trace.chunks = 1;
+    b.trace.cells = TIMES as u32;
+    b.trace.moves.clear();
+    for cell in 0..TIMES as u32 {
+        b.add(at(0, 0, cell), at(0, 1, cell));
+    }
+    let graph = build(&b.trace, Form::Disjoint).unwrap();
+    let mut sources = Sources::default();
+    sources.add("ring.coll", "data[c] @ q += data[c] @ p\n");
+    let mut ask = |_: MoveId| Bindings(vec![], vec![]);
+    let told = answer("data @ 0", &b.trace, &graph, &sources, &mut ask).unwrap();
+    assert_eq!(told.matches(" on 2 ranks").count(), 8, "each cell has a move of its own:\n{told}");
 }
 
 #[test]

@@ -302,6 +302,7 @@ impl fmt::Display for Clean<'_> {
     }
 }
 
-fn plural(count: u64, one: &str, many: &str) -> String {
+/// `1 slot`, `2 slots`.
+pub fn plural(count: u64, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }

@@ -10,6 +10,7 @@ use std::ops::Range;
 
 use super::links::{EndId, Links, ends};
 use super::violation::{ChannelName, Report, Site, Violation};
+use crate::display::plural;
 use crate::ids::{ChannelId, StepId};
 use crate::join::join;
 use crate::plan::{Plan, Section};
@@ -30,7 +31,7 @@ pub enum Fault {
         received: usize,
     },
     /// A step sends more cells than the matching one receives, or fewer.
-    #[error("{channel}: step {number} of the {section:?} sends {sent} cells but {received} are received")]
+    #[error("{channel}: step {number} of the {section:?} sends {}, and {received} are received", plural((*sent).into(), "cell", "cells"))]
     Width {
         /// The channel.
         channel: ChannelName,

@@ -12,6 +12,7 @@
 
 use super::links::{EndId, Links, ends};
 use super::violation::{Report, Site, Violation};
+use crate::display::plural;
 use crate::ids::{BlockId, ChannelId, StepId};
 use crate::plan::{ChannelKind, Operand, Plan};
 
@@ -25,7 +26,7 @@ pub enum Fault {
         circle: Vec<Lack>,
     },
     /// `header.k_min` is not the least number of slots.
-    #[error("the header says that {stated} slots per channel are needed and enough; it is {needed}")]
+    #[error("the header says that {stated} per channel is the least number of slots; it is {needed}")]
     SlotCount {
         /// What the header says.
         stated: u32,
@@ -495,11 +496,14 @@ fn sites(plan: &Plan, circle: &[(StepId, Lack)]) -> Vec<Site> {
         let lacks = match lack {
             Lack::Message(channel) => format!("waits for a message on channel {}", channel.0),
             Lack::Slot(channel) => format!("waits for a free slot of channel {}", channel.0),
-            Lack::Step(step) => format!("waits for step {}", step.0),
+            Lack::Step(step) => {
+                let Site { block, index, .. } = Site::of(plan, step, "");
+                format!("waits for block {block}, step {index}")
+            }
         };
         let more = circle.len().saturating_sub(SHOWN);
         match more > 0 && at + 1 == SHOWN {
-            true => format!("{lacks} ({more} more steps of the circle follow)"),
+            true => format!("{lacks} ({} of the circle)", plural(more as u64, "more step", "more steps")),
             false => lacks,
         }
     };

@@ -13,6 +13,7 @@ mod lemmas;
 mod races;
 mod random;
 mod symbolic;
+mod wide;
 
 /// How many cases a property is tried on: `usual`, and more or fewer as `PROPTEST_CASES` is more or fewer than 256.
 fn cases(usual: u32) -> u32 {

@@ -8,6 +8,7 @@
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering;
 
+use plan::display::plural;
 use plan::ids::{BlockId, BufferId, ChannelId, RankId};
 use plan::plan::{ChannelKind, Plan};
 use rustix::fs::SealFlags;
@@ -79,8 +80,8 @@ impl Shape {
     /// The shape of the segment for `plan` with `slots` slots of `slot_bytes` per channel.
     pub fn new(plan: &Plan, slots: u32, slot_bytes: u32) -> Result<Shape, Error> {
         if slots == 0 || slots < plan.header.k_min {
-            let message =
-                format!("{slots} slots per channel are too few: the plan needs {}", plan.header.k_min.max(1));
+            let slots = plural(slots.into(), "slot per channel is", "slots per channel are");
+            let message = format!("{slots} too few: the plan needs {}", plan.header.k_min.max(1));
             return Err(Error::new(Kind::Invalid, message).help("allow more slots"));
         }
         let copies = plan.header.copies;

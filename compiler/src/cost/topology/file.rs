@@ -3,6 +3,7 @@
 //! In: a text from anywhere. Out: a [`Topology`], or what is wrong and in which line. Unknown keys are errors: a key that
 //! was misspelt must not leave a default behind.
 
+use plan::display::plural;
 use plan::schedule::Protocol;
 use serde::Deserialize;
 
@@ -206,8 +207,11 @@ pub fn parse(text: &str) -> Result<Topology, FileError> {
             return Err(at(span, message));
         }
         if latency.len() != made.len() {
-            let message =
-                format!("`latency` has {} values: one for each of {} levels", latency.len(), made.len());
+            let message = {
+                let (values, levels) = (latency.len() as u64, made.len() as u64);
+                let (values, levels) = (plural(values, "value", "values"), plural(levels, "level", "levels"));
+                format!("`latency` has {values}, and there is one for each of {levels}")
+            };
             return Err(at(span, message));
         }
         let protocol = match name {

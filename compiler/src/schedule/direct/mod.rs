@@ -31,10 +31,10 @@ pub(super) fn run(plan: Plan, direct: Direct, reach: Reach) -> Plan {
     if found.is_empty() {
         return plan;
     }
-    let mut plan = plan;
+    let Some(mut written) = write::write(&plan, &found) else { return plan };
     if apart {
-        plan.header.forms.same = false;
-        plan.overlaps.clear();
+        written.header.forms.same = false;
+        written.overlaps.clear();
     }
-    write::write(&plan, &found)
+    written
 }

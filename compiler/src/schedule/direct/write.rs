@@ -17,8 +17,8 @@ use super::find::{End, Found};
 
 const NONE: u32 = u32::MAX;
 
-/// Writes the plan anew.
-pub(super) fn write(old: &Plan, found: &Found) -> Plan {
+/// Writes the plan anew; none if a block would handle more tokens at once than a step can count.
+pub(super) fn write(old: &Plan, found: &Found) -> Option<Plan> {
     let mut plan = Plan {
         channels: Vec::new(),
         readers: Vec::new(),
@@ -33,6 +33,9 @@ pub(super) fn write(old: &Plan, found: &Found) -> Plan {
     let block_of = number_blocks(old, found, &tokens);
     let channel_of = keep_channels(&mut plan, old, found, &block_of);
     let tokens = tokens.on_channels(&mut plan, &block_of);
+    if tokens.most_at_once() > usize::from(u16::MAX) {
+        return None;
+    }
 
     let stays: Vec<bool> = old.steps.iter().map(|step| stays(old, found, step)).collect();
     let kept = Kept::new(old, stays);
@@ -84,7 +87,7 @@ pub(super) fn write(old: &Plan, found: &Found) -> Plan {
         *wait = StepId(step_of[wait.index()]);
     }
     witnesses(&mut plan, &fences);
-    plan
+    Some(plan)
 }
 
 /// Where the operands of a step stand.
@@ -270,6 +273,12 @@ impl Tokens {
         self
     }
 
+    /// The most tokens that one step says or hears.
+    fn most_at_once(&self) -> usize {
+        let lists = self.said.iter().chain(&self.heard).flat_map(BTreeMap::values);
+        lists.map(Vec::len).max().unwrap_or(0)
+    }
+
     fn ready_said(&self, block: usize) -> &[ChannelId] {
         self.said[0].get(&block).map_or(&[], Vec::as_slice)
     }
@@ -339,6 +348,14 @@ impl Kept {
             open.extend((start < target.0).then(|| StepId(target.0 - 1)));
         }
         waits.sort_unstable();
+        // Of one block the last one is enough.
+        waits.dedup_by(|later, kept| {
+            let same = self.home[later.index()].0 == self.home[kept.index()].0;
+            if same {
+                *kept = *later;
+            }
+            same
+        });
         waits
     }
 }

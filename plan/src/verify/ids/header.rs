@@ -3,6 +3,7 @@
 //! In: a plan of which nothing is known. Out: totals that agree, sizes within limits, overlaps that are one to one.
 
 use super::{Fault, Faults};
+use crate::display::plural;
 use crate::ids::{BufferId, RankId};
 use crate::plan::{Overlap, Presence, Role};
 use crate::verify::limits::Limits;
@@ -16,7 +17,11 @@ pub(super) fn check(faults: &mut Faults, limits: &Limits) {
     let product = header.shape.iter().try_fold(1u64, |n, &level| n.checked_mul(u64::from(level)));
     if product != Some(ranks) || header.shape.is_empty() {
         let shape: Vec<String> = header.shape.iter().take(8).map(u32::to_string).collect();
-        wrong(format!("a world of shape {} does not have {ranks} ranks", shape.join("x")));
+        wrong(format!(
+            "a world of shape {} does not have {}",
+            shape.join("x"),
+            plural(ranks, "rank", "ranks")
+        ));
     }
     for (what, number) in
         [("ranks", header.ranks), ("cells", header.cells), ("copies", header.copies), ("k_min", header.k_min)]

@@ -7,6 +7,7 @@
 use std::ops::Range;
 
 use super::{Fault, Faults};
+use crate::display::plural;
 use crate::ids::{BlockId, BufferId, ChannelId, RankId, StepId};
 use crate::join::join;
 use crate::plan::{Block, ChannelKind, Operand, Plan, Role, Section, Step};
@@ -227,7 +228,7 @@ fn place(
         let cells = state.places.cells(rank, buffer);
         match cells {
             0 => wrong("the buffer has no cells there"),
-            _ => wrong(&format!("the buffer has {cells} cells")),
+            _ => wrong(&format!("the buffer has {}", plural(cells.into(), "cell", "cells"))),
         }
     }
     let role = plan.buffers[buffer.index()].role;

@@ -5,6 +5,7 @@
 //! ranges tile `Plan::readers` (so that an index into it names one end of one channel).
 
 use super::{Fault, Faults};
+use crate::display::plural;
 use crate::ids::ChannelId;
 use crate::plan::Section;
 
@@ -48,7 +49,9 @@ fn blocks(faults: &mut Faults) {
     }
     if next as usize != plan.steps.len() {
         let steps = plan.steps.len();
-        faults.add(|| Fault::Blocks { what: format!("the blocks hold {next} of the {steps} steps") });
+        faults.add(|| Fault::Blocks {
+            what: format!("the blocks hold {next} of {}", plural(steps as u64, "step", "steps")),
+        });
     }
 }
 
