@@ -64,7 +64,7 @@ fn destinations_of_one_step() {
 fn tokens_of_one_step() {
     let text = "algorithm star on ranks[n] implements reduce(0) {
         output @ 0 = input @ 0
-        for s in 1..n: output @ 0 += input @ s
+        for s in 1..n { output @ 0 += input @ s }
     }";
     let loaded = load(&[("star.coll".to_string(), text.as_bytes().to_vec())], &Limits::default());
     let algorithm = loaded.program.find("star").expect("it is declared");
