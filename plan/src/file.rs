@@ -120,7 +120,7 @@ pub enum LoadError {
         found: u64,
     },
     /// Something follows the plan.
-    #[error("{} behind the end of the plan", count(*extra))]
+    #[error("{} the plan", plural(*extra, "byte follows", "bytes follow"))]
     Trailing {
         /// How many.
         extra: u64,
