@@ -4,6 +4,8 @@
 
 use std::collections::BTreeSet;
 
+use plan::display::plural;
+
 use super::measure::{Measured, agreement, tied};
 use super::report::{Leg, Report};
 use crate::chosen::time;
@@ -275,10 +277,6 @@ fn path(report: &Report, whole: bool, output: &mut Output) -> Result<(), Failure
         output.line(&format!("    and {left_out} shorter"))?;
     }
     Ok(())
-}
-
-fn plural(number: u64, one: &str, many: &str) -> String {
-    format!("{number} {}", if number == 1 { one } else { many })
 }
 
 fn ratio(ratio: Option<f64>) -> String {

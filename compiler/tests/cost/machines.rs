@@ -13,11 +13,11 @@ use rcc_compiler::options::Options;
 use rcc_compiler::pipeline::{self, Loaded};
 use rcc_compiler::trace::Params;
 
-fn loaded() -> Loaded {
+pub(crate) fn loaded() -> Loaded {
     pipeline::load(&[], &Limits::default())
 }
 
-fn plan(loaded: &Loaded, name: &str, shape: &[u32]) -> Option<VerifiedPlan> {
+pub(crate) fn plan(loaded: &Loaded, name: &str, shape: &[u32]) -> Option<VerifiedPlan> {
     let id = loaded.program.find(name).unwrap();
     let algorithm = loaded.program.algorithm(id);
     let open = algorithm.params.iter().filter(|p| p.ty == ParamType::Rank && p.default.is_none());

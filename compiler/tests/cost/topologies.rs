@@ -3,7 +3,7 @@
 use plan::schedule::Protocol;
 use rcc_compiler::cost::topology::{BUILTIN, Engine, builtin, parse, smallest};
 
-const CLUSTER: &str = r#"
+pub(crate) const CLUSTER: &str = r#"
 name = "test"
 about = "two nodes"
 slots = 6
@@ -39,7 +39,7 @@ bandwidth = 1.0
 latency = ["2us", "10us"]
 "#;
 
-const CORES: &str = r#"
+pub(crate) const CORES: &str = r#"
 name = "box"
 [[level]]
 name = "memory"

@@ -104,6 +104,9 @@ enum ProtocolName {
     Ll128,
 }
 
+/// The least part of a message that may be data: one byte of a kilobyte, so that times stay finite.
+const LEAST_DATA: f64 = 0.001;
+
 /// Reads a topology.
 pub fn parse(text: &str) -> Result<Topology, FileError> {
     let at = |offset: usize, message: String| {
@@ -201,9 +204,9 @@ pub fn parse(text: &str) -> Result<Topology, FileError> {
     for protocol in read.protocol {
         let span = protocol.span().start;
         let ProtocolText { name, bandwidth, latency } = protocol.into_inner();
-        if !(bandwidth > 0.0 && bandwidth <= 1.0) {
+        if !(LEAST_DATA..=1.0).contains(&bandwidth) {
             let message =
-                format!("`bandwidth` is {bandwidth}: it is the part that is data, above 0, at most 1");
+                format!("`bandwidth` is {bandwidth}: it is the part that is data, {LEAST_DATA} to 1");
             return Err(at(span, message));
         }
         if latency.len() != made.len() {
