@@ -39,7 +39,7 @@ fn every_fault_is_found_and_named_and_its_absence_passes() {
                 failures.push(format!("{name}: expected {code}, got\n{}", text(&violations)));
             }
             Err(violations) => {
-                failures.extend(unplaced(&violations).map(|v| format!("{name}: {v} (where?)")))
+                failures.extend(unplaced(&violations).map(|v| format!("{name}: {v} (where?)")));
             }
         }
     }
