@@ -11,6 +11,7 @@ use compiler::limits::Limits;
 use compiler::pipeline::{self, Loaded, NotByOne};
 use compiler::symmetry::{self, RankCounts};
 use compiler::trace::{Move, Trace};
+use plan::display::plural;
 use plan::ids::RankId;
 use plan::plan::{Plan, ProofStatus};
 use plan::verify::{VerifiedFolded, VerifiedPlan};
@@ -154,14 +155,14 @@ fn tell(
         found.status,
     ))?;
     output.line(&format!(
-        "rank {}: {} of {} moves: {} in from {} ranks, {} out to {} ranks, {} within",
+        "rank {}: {} of {}: {} in from {}, {} out to {}, {} within",
         rank.0,
         counts.moves,
-        found.all,
+        plural(found.all, "move", "moves"),
         counts.into,
-        counts.from_ranks,
+        plural(counts.from_ranks, "rank", "ranks"),
         counts.out,
-        counts.to_ranks,
+        plural(counts.to_ranks, "rank", "ranks"),
         counts.within,
     ))?;
     if let (Some((steps, blocks)), Some(plan)) = (found.steps.of(rank), found.steps.plan()) {
@@ -170,7 +171,9 @@ fn tell(
             _ => format!("of {} of all ranks", plan.steps.len()),
         };
         output.line(&format!(
-            "its program: {steps} steps in {blocks} blocks, {whose}, k_min = {}",
+            "its program: {} in {}, {whose}, k_min = {}",
+            plural(steps as u64, "step", "steps"),
+            plural(blocks as u64, "block", "blocks"),
             plan.header.k_min
         ))?;
         if let Some(line) = said::schedule(choice) {

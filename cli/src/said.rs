@@ -36,8 +36,8 @@ pub(crate) fn proved(
 ) -> String {
     let params: String = params.iter().map(|(name, value)| format!(", {name} = {value}")).collect();
     format!(
-        "{algorithm} implements {collective} on {} ranks{params}: proved ({})",
-        crate::shape::show(shape),
+        "{algorithm} implements {collective} on {}{params}: proved ({})",
+        crate::shape::show_ranks(shape),
         status(proof),
     )
 }
