@@ -184,7 +184,7 @@ fn connections(folded: &Folded, limits: &Limits) -> Result<(), Vec<Violation>> {
         }
     }
     let mut report = Report::default();
-    let (what, has) = ("connections", limits.target.connections_per_rank);
+    let (what, has) = (target::Resource::Connections, limits.target.connections_per_rank);
     for (rank, others) in others.iter().enumerate().filter(|(_, others)| others.len() as u64 > u64::from(has))
     {
         let (rank, needs) = (RankId::new(rank), others.len() as u32);
