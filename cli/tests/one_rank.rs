@@ -14,7 +14,7 @@ fn one_rank_of_a_ring_of_16384_is_proved_by_symmetry() {
     let ran = rcc(&["compile", "std::allreduce::ring", "--ranks", "16384", "--rank", "7"])
         .ends(0)
         .shows("proved (by symmetry)")
-        .shows("rank 7: 65532 of 536838144 moves: 32766 in from 1 ranks, 32766 out to 1 ranks, 0 within");
+        .shows("rank 7: 65532 of 536838144 moves: 32766 in from 1 rank, 32766 out to 1 rank, 0 within");
     let most = if cfg!(debug_assertions) { 60 } else { 5 };
     assert!(ran.took < Duration::from_secs(most), "{:?}", ran.took);
 }
@@ -71,7 +71,7 @@ fn one_ranks_program_is_a_plan() {
     rcc(&["compile", "std::allreduce::ring", "--ranks", "4", "--rank", "1", "-o", plan])
         .ends(0)
         .shows("proved (by symmetry)")
-        .shows("its program: 7 steps in 1 blocks, as at each of 4 ranks, k_min = 2")
+        .shows("its program: 7 steps in 1 block, as at each of 4 ranks, k_min = 2")
         .shows("one rank's program, which is every rank's, written to");
     rcc(&["show", plan])
         .ends(0)
@@ -111,7 +111,7 @@ fn the_program_of_one_of_16384_ranks_is_small() {
     let plan = plan.to_str().unwrap();
     rcc(&["compile", "std::allreduce::ring", "--ranks", "16384", "--rank", "7", "-o", plan])
         .ends(0)
-        .shows("its program: 32767 steps in 1 blocks, as at each of 16384 ranks, k_min = 2");
+        .shows("its program: 32767 steps in 1 block, as at each of 16384 ranks, k_min = 2");
     assert!(std::fs::metadata(plan).unwrap().len() < 256 << 10);
     rcc(&["show", plan, "--rank", "7"]).ends(0).shows("rank 7").shows("for t in 0..");
     // Spelled out it is more than may be.
