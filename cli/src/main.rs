@@ -44,7 +44,7 @@ use crate::args::{Cli, Command};
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// Takes memory from the system in large pages and keeps it for the next stage: a fifth of what a large program takes.
+/// Takes memory from the system in large pages and keeps it for the next stage: about a quarter of the time of a large program.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
