@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use plan::plan::{Plan, Step};
 use plan::verify::{Limits, VerifiedPlan, verify_fresh};
-use proptest::prelude::{ProptestConfig, TestCaseError, prop_assert, prop_assert_eq, prop_oneof, proptest};
+use proptest::prelude::{TestCaseError, prop_assert, prop_assert_eq, prop_oneof, proptest};
 use rcc_compiler::diagnostics::validate::differs;
 use rcc_compiler::graph::{ChunkGraph, Form, build, forms_agree, promise};
 use rcc_compiler::schedule::schedule;
@@ -152,8 +152,7 @@ fn all_swaps_of_all_steps() {
 }
 
 proptest! {
-    // More than half keep no promise: with many cases that is more than are rejected by default.
-    #![proptest_config(ProptestConfig { max_global_rejects: 1 << 20, ..ProptestConfig::with_cases(400) })]
+    #![proptest_config(crate::cases(400))]
 
     /// Whatever keeps its promise, and sends the same in place, is lowered to a plan with the same expressions; a
     /// program that does not send the same in place makes a plan that V4 refuses for that, unless what is sent in vain

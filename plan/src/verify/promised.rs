@@ -127,7 +127,8 @@ fn fault(
     Fault::Promise { cell, promised: promised(plan, clause), differs: differs.join(" and "), form }
 }
 
-fn promised(plan: &Plan, clause: &Clause) -> String {
+/// What a clause promises, in words.
+pub(super) fn promised(plan: &Plan, clause: &Clause) -> String {
     let list = &plan.promise.lists[clause.list as usize];
     let name = |block: &BlockRef| {
         format!("{}[{}] @ {}", plan.buffers[block.buffer.index()].name, block.block, block.rank.0)

@@ -10,7 +10,7 @@ use super::super::places::Places;
 use super::super::violation::Report;
 use super::symbolic::Fault;
 use super::values::{FoldedValues, Taken, TakenNode};
-use crate::collective::{BlockRef, Clause};
+use crate::collective::BlockRef;
 use crate::fold::{Folded, turned};
 use crate::plan::{Form, Plan};
 use crate::verify::Limits;
@@ -42,7 +42,7 @@ pub(super) fn check(
         for cell in 0..cells {
             let place = place(&values.places, clause.place, cells, cell);
             let name = || values.places.cell(plan, place);
-            let promised = || promised(plan, clause);
+            let promised = || super::super::promised::promised(plan, clause);
             let mut add = |fault: Fault| report.add(|| (super::super::Fault::Symbolic(fault), Vec::new()));
             let Some(value) = held[place] else {
                 add(Fault::Unwritten { cell: name(), promised: promised(), form });
@@ -194,18 +194,4 @@ fn named(folded: &Folded, plan: &Plan, values: &FoldedValues, (place, times): Le
     cell.block = cell.block.map(|_| flat / cells);
     cell.cell = flat % cells;
     cell
-}
-
-fn promised(plan: &Plan, clause: &Clause) -> String {
-    let list = &plan.promise.lists[clause.list as usize];
-    let name = |block: &BlockRef| {
-        format!("{}[{}] @ {}", plan.buffers[block.buffer.index()].name, block.block, block.rank.0)
-    };
-    match list.as_slice() {
-        [one] => name(one),
-        [first, .., last] => {
-            format!("the reduction of {} values ({} … {})", list.len(), name(first), name(last))
-        }
-        [] => "nothing".to_string(),
-    }
 }
