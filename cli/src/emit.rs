@@ -5,7 +5,7 @@
 use std::fmt::Write;
 
 use compiler::check::checked::AlgorithmId;
-use compiler::graph::ChunkGraph;
+use compiler::graph::{ChunkGraph, VersionId};
 use compiler::pipeline::Loaded;
 use compiler::source::Sources;
 use compiler::trace::{BufferKind, Move, MoveId, MoveKind, Place, Trace};
@@ -78,7 +78,8 @@ pub(crate) fn graph(trace: &Trace, graph: &ChunkGraph) -> String {
         graph.values.len()
     );
     for (v, version) in graph.versions.iter().enumerate() {
-        let writer = version.writer.map_or("entry".to_string(), |MoveId(mv)| format!("move {mv}"));
+        let writer = graph.writer(VersionId(v as u32));
+        let writer = writer.map_or("entry".to_string(), |MoveId(mv)| format!("move {mv}"));
         let _ = writeln!(text, "v{v:<6} place {:<6} value {:<6} {writer}", version.place, version.value.0);
     }
     for (i, mv) in trace.moves.iter().enumerate() {

@@ -188,9 +188,9 @@ fn first_difference(
         let recv = sides[buffer.index()].recv?;
         for cell in block * trace.cells..(block + 1) * trace.cells {
             let place = Place { buffer, rank, cell };
-            let last = graph.last[graph.places.index(place) as usize].map(|v| graph.version(v));
+            let last = graph.last(graph.places.index(place));
             let found = symbolic.exit(form, recv, rank, cell);
-            let wanted = last.map(|v| v.value);
+            let wanted = last.map(|v| graph.version(v).value);
             if found.and_then(|value| translation.of(value)) != wanted || wanted.is_none() {
                 differ += 1;
                 first = first.or(Some((place, last, found)));
@@ -208,11 +208,12 @@ fn first_difference(
         place,
         buffer: trace.buffer(place).name.clone(),
         form,
-        wanted: last.map_or("nothing".to_string(), |v| expression(&graph.values, v.value, &in_trace)),
+        wanted: last
+            .map_or("nothing".to_string(), |v| expression(&graph.values, graph.version(v).value, &in_trace)),
         found: found.map(|value| expression(&symbolic.values, value, &in_plan)),
         others: differ - 1,
     };
-    let span = last.and_then(|v| v.writer).map_or(trace.name_span, |mv| trace.origin(mv).span);
+    let span = last.and_then(|v| graph.writer(v)).map_or(trace.name_span, |mv| trace.origin(mv).span);
     Some(Fault { kind, span })
 }
 

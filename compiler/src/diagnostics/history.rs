@@ -103,7 +103,7 @@ pub fn answer(
         starts.iter().flat_map(|&start| (start..start + part).map(|i| first.plus(i))).collect();
     let versions = graph::versions(graph, &cells);
     let writers = |cell: &Vec<VersionId>| -> Vec<Option<MoveId>> {
-        cell.iter().map(|&version| graph.version(version).writer).collect()
+        cell.iter().map(|&version| graph.writer(version)).collect()
     };
     // Which cells to tell of, each for how many.
     let mut shown = Vec::new();

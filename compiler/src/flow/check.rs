@@ -55,7 +55,7 @@ pub(crate) fn check(trace: &Trace, graph: &ChunkGraph, flow: &Flow) -> Result<()
     for clause in &trace.promise.clauses {
         for place in super::block_cells(clause.place, trace) {
             let index = graph.places.index(place);
-            let due = graph.last[index as usize].map(|last| graph.version(last).value);
+            let due = graph.last(index).map(|last| graph.version(last).value);
             let found = held.get(&index).and_then(|all| all.last()).map(|&(_, value)| value);
             if due != found {
                 return Err(format!("{place:?} holds {found:?} at the end, not {due:?}"));

@@ -26,7 +26,7 @@ pub(super) fn exits(trace: &Trace, graph: &ChunkGraph, widest: u32) -> Vec<Exit>
     for clause in &trace.promise.clauses {
         if trace.buffers[clause.place.buffer.index()].kind == BufferKind::Inout {
             let entry = |place: &Place| {
-                let last = graph.last[graph.places.index(*place) as usize];
+                let last = graph.last(graph.places.index(*place));
                 last.is_some_and(|VersionId(version)| version < graph.entries)
             };
             untouched.extend(block_cells(clause.place, trace).filter(entry));

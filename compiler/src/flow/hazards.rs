@@ -14,32 +14,38 @@ use crate::trace::Place;
 /// What is known of each place.
 pub(super) struct Hazards<'a> {
     places: &'a PlaceTable,
-    /// One more than the round of the last write; 0: never written.
-    written: Vec<u32>,
-    /// One more than the last round of a read since.
-    read: Vec<u32>,
-    /// The node that wrote it first in the last group that wrote it.
-    writer: Vec<u32>,
+    cells: Vec<Cell>,
     /// Who read it in that last round, and one more than the last round in which another one did. Empty if no
     /// rank copies within itself.
     reader: Vec<(u32, u32)>,
 }
+
+/// A place, in one line of the cache: there are millions, and they are looked at in no order.
+#[derive(Debug, Clone, Copy)]
+struct Cell {
+    /// One more than the round of the last write; 0: never written.
+    written: u32,
+    /// One more than the last round of a read since.
+    read: u32,
+    /// The node that wrote it first in the last group that wrote it; [`NOBODY`]: none did.
+    writer: u32,
+}
+
+const NOBODY: u32 = u32::MAX;
 
 impl<'a> Hazards<'a> {
     pub(super) fn new(places: &'a PlaceTable, copies: bool) -> Hazards<'a> {
         let len = places.len();
         Hazards {
             places,
-            written: vec![0; len],
-            read: vec![0; len],
-            writer: vec![u32::MAX; len],
-            reader: if copies { vec![(u32::MAX, 0); len] } else { Vec::new() },
+            cells: vec![Cell { written: 0, read: 0, writer: NOBODY }; len],
+            reader: if copies { vec![(NOBODY, 0); len] } else { Vec::new() },
         }
     }
 
     /// Whether a place, an index, was ever written.
     pub(super) fn is_written(&self, place: u32) -> bool {
-        self.written[place as usize] > 0
+        self.cells[place as usize].written > 0
     }
 
     /// Gives the nodes from `first` on their rounds: one group.
@@ -50,15 +56,16 @@ impl<'a> Hazards<'a> {
             let mut round = 0;
             for operand in flow.operands(node) {
                 for i in 0..node.width {
-                    round = round.max(self.written[self.places.index(operand.place.plus(i)) as usize]);
+                    round = round.max(self.cells[self.places.index(operand.place.plus(i)) as usize].written);
                 }
             }
             let mut hazard = 0;
             for i in 0..node.width {
                 let at = self.places.index(home(flow, id).plus(i)) as usize;
-                hazard = hazard.max(self.written[at]).max(self.read[at]);
-                if !self.in_group(at, first) {
-                    self.writer[at] = id as u32;
+                let cell = &mut self.cells[at];
+                hazard = hazard.max(cell.written).max(cell.read);
+                if !cell.is_of_group(first) {
+                    cell.writer = id as u32;
                 }
             }
             let hazard_but_for = self.but_for_its_reader(flow, id);
@@ -76,8 +83,8 @@ impl<'a> Hazards<'a> {
                 for at in Flow::range(&node) {
                     for i in 0..node.width {
                         let index = self.places.index(flow.operands[at].place.plus(i)) as usize;
-                        if self.in_group(index, first) {
-                            let writer = &mut flow.nodes[self.writer[index] as usize];
+                        if self.cells[index].is_of_group(first) {
+                            let writer = &mut flow.nodes[self.cells[index].writer as usize];
                             writer.round = writer.round.max(ready[id - first]);
                         }
                     }
@@ -90,15 +97,15 @@ impl<'a> Hazards<'a> {
             let mut round = flow.nodes[id].round.max(flow.nodes[id].hazard);
             for i in 0..width {
                 // Of those before it in the group, if some wrote the place.
-                round = round.max(self.written[self.places.index(to.plus(i)) as usize]);
+                round = round.max(self.cells[self.places.index(to.plus(i)) as usize].written);
             }
             flow.nodes[id].round = round;
             for i in 0..width {
                 let at = self.places.index(to.plus(i)) as usize;
-                self.written[at] = round + 1;
-                self.read[at] = 0;
+                let cell = &mut self.cells[at];
+                (cell.written, cell.read) = (round + 1, 0);
                 if let Some(reader) = self.reader.get_mut(at) {
-                    *reader = (u32::MAX, 0);
+                    *reader = (NOBODY, 0);
                 }
             }
         }
@@ -111,11 +118,12 @@ impl<'a> Hazards<'a> {
                 let own = at == node.first as usize && place == home(flow, id);
                 for i in 0..node.width {
                     let index = self.places.index(place.plus(i)) as usize;
-                    if !self.in_group(index, first) {
+                    let cell = self.cells[index];
+                    if !cell.is_of_group(first) {
                         self.note_read(index, id as u32, node.round + 1);
-                    } else if !own && !node.is_signal() && self.writer[index] != id as u32 {
+                    } else if !own && !node.is_signal() && cell.writer != id as u32 {
                         // (A signal may also be told later: it then tells of more arrivals.)
-                        self.cut_short(flow, at, NodeId(self.writer[index]));
+                        self.cut_short(flow, at, NodeId(cell.writer));
                     }
                 }
             }
@@ -123,14 +131,15 @@ impl<'a> Hazards<'a> {
     }
 
     fn note_read(&mut self, place: usize, node: u32, round: u32) {
+        let read = self.cells[place].read;
         if let Some((reader, others)) = self.reader.get_mut(place) {
-            if round > self.read[place] {
-                (*reader, *others) = (node, if *reader == node { *others } else { self.read[place] });
+            if round > read {
+                (*reader, *others) = (node, if *reader == node { *others } else { read });
             } else if *reader != node {
                 *others = (*others).max(round);
             }
         }
-        self.read[place] = self.read[place].max(round);
+        self.cells[place].read = read.max(round);
     }
 
     /// The one node that read all of the node's home last, if it read the very cells, and the hazard but for that.
@@ -138,7 +147,7 @@ impl<'a> Hazards<'a> {
         let node = &flow.nodes[id];
         let first = self.places.index(home(flow, id));
         let reader = self.reader.get(first as usize).map(|&(reader, _)| reader);
-        let reader = NodeId(reader.filter(|&reader| reader != u32::MAX && node.copies())?);
+        let reader = NodeId(reader.filter(|&reader| reader != NOBODY && node.copies())?);
         let of_reader = flow.node(reader);
         let same = |place: Place| self.places.index(place) == first;
         if of_reader.width != node.width || !flow.operands(of_reader).iter().any(|o| same(o.place)) {
@@ -150,13 +159,9 @@ impl<'a> Hazards<'a> {
             if other != reader.0 {
                 return None;
             }
-            hazard = hazard.max(self.written[at]).max(others);
+            hazard = hazard.max(self.cells[at].written).max(others);
         }
         Some((reader, hazard))
-    }
-
-    fn in_group(&self, place: usize, first: usize) -> bool {
-        self.writer[place] != u32::MAX && self.writer[place] as usize >= first
     }
 
     /// `by` overwrites what an operand of the same group reads. Which of several does so first is settled with the order of all
@@ -173,6 +178,13 @@ impl<'a> Hazards<'a> {
             let others = flow.other_guards.len() as u32;
             flow.set_special(operand, Special { guard: Some(guard), others, ..special });
         }
+    }
+}
+
+impl Cell {
+    /// Whether a node of the group that begins with node `first` writes it.
+    fn is_of_group(&self, first: usize) -> bool {
+        self.writer != NOBODY && self.writer as usize >= first
     }
 }
 

@@ -9,6 +9,8 @@ use crate::trace::{BufferKind, MoveId, Place, Trace};
 /// A set of versions, and places all of whose versions are in it.
 pub(crate) struct Live {
     set: Vec<u64>,
+    /// Those that promised places hold at the end.
+    ends: Vec<u64>,
     overlaid: Vec<bool>,
 }
 
@@ -19,7 +21,12 @@ impl Live {
     }
 
     pub(crate) fn has(&self, version: VersionId) -> bool {
-        self.set[version.0 as usize / 64] >> (version.0 % 64) & 1 == 1
+        contains(&self.set, version)
+    }
+
+    /// Whether a promised place holds it at the end.
+    pub(super) fn ends(&self, version: VersionId) -> bool {
+        contains(&self.ends, version)
     }
 
     /// Whether what is written to a place matters even if no one reads it there.
@@ -32,16 +39,21 @@ impl Live {
     }
 }
 
+fn contains(set: &[u64], version: VersionId) -> bool {
+    set[version.0 as usize / 64] >> (version.0 % 64) & 1 == 1
+}
+
 fn live(trace: &Trace, graph: &ChunkGraph) -> Live {
     let set = vec![0; graph.versions.len() / 64 + 1];
-    let mut live = Live { set, overlaid: overlaid(trace, graph) };
+    let mut live = Live { set, ends: Vec::new(), overlaid: overlaid(trace, graph) };
     for clause in &trace.promise.clauses {
         for cell in super::exits::block_cells(clause.place, trace) {
-            if let Some(last) = graph.last[graph.places.index(cell) as usize] {
+            if let Some(last) = graph.last(graph.places.index(cell)) {
                 live.add(last);
             }
         }
     }
+    live.ends = live.set.clone();
     for (index, mv) in trace.moves.iter().enumerate().rev() {
         let id = MoveId(index as u32);
         // Who synchronises needs every signal; who does not has no signal that matters.

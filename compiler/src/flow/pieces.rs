@@ -133,10 +133,8 @@ impl Cutter<'_> {
             _ => Kind::Fold,
         };
         let promised = (0..width).any(|i| {
-            let place = self.graph.places.index(to.plus(i));
-            let last = self.graph.last[place as usize];
-            let last = last == Some(VersionId(written as u32 + i));
-            self.live.is_overlaid(place) || (last && self.finished.promised(place))
+            self.live.ends(VersionId(written as u32 + i))
+                || self.live.is_overlaid(self.graph.places.index(to.plus(i)))
         });
         flow.nodes.push(Node {
             rank: to.rank,
@@ -170,11 +168,9 @@ impl Cutter<'_> {
             let copied = self.exits.get(&place).filter(|&&(_, len)| len == width);
             return Operand::new(place, true, copied.map(|&(node, _)| node));
         }
-        let base = self.maker_base(maker, first);
-        let exact = base == Some(first)
-            && flow.nodes[maker as usize].width == width
-            && versions.clone().zip(first..).all(|(version, due)| version == due);
-        if exact {
+        if self.is_exact(maker, first, width, flow)
+            && versions.clone().zip(first..).all(|(version, due)| version == due)
+        {
             return Operand::new(place, false, Some(NodeId(maker)));
         }
         // What several nodes made, or a part of what one made, is read from memory.
@@ -184,9 +180,13 @@ impl Cutter<'_> {
         Operand::new(place, false, None)
     }
 
-    /// `first` itself if it is the first version that `maker` made.
-    fn maker_base(&self, maker: u32, first: u32) -> Option<u32> {
-        let before = first.checked_sub(1).map(|v| self.maker[v as usize]);
-        (before != Some(maker)).then_some(first)
+    /// Whether `maker` made `width` versions from `first` on, and no others.
+    fn is_exact(&self, maker: u32, first: u32, width: u32, flow: &Flow) -> bool {
+        let made = |version: u32| self.maker.get(version as usize) == Some(&maker);
+        let begins = first.checked_sub(1).is_none_or(|before| !made(before));
+        // Versions are close by, nodes are not. (A signal sent to itself has a version more of what its node made.)
+        begins
+            && made(first + width - 1)
+            && (!made(first + width) || flow.nodes[maker as usize].width == width)
     }
 }

@@ -15,15 +15,12 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::fault::{Counted, Fault, FaultKind};
 use super::places::PlaceTable;
-use super::{ChunkGraph, Form, Version, VersionId};
+use super::{ChunkGraph, Form, NOTHING, Version, VersionId};
 use crate::limits::Limits;
 use crate::trace::{BufferKind, Move, MoveId, MoveKind, Place, Trace};
 
 /// How many faults are reported at most.
 const FAULTS: usize = 20;
-
-/// Stands for "nothing was written there" while a faulty trace is walked to its end.
-const NOTHING: VersionId = VersionId(u32::MAX);
 
 /// Follows the moves of a trace, within the default limits.
 pub fn build(trace: &Trace, form: Form) -> Result<ChunkGraph, Vec<Fault>> {
@@ -56,7 +53,7 @@ pub fn build_within(trace: &Trace, form: Form, limits: &Limits) -> Result<ChunkG
         graph: ChunkGraph {
             form,
             values: Values::default(),
-            last: vec![None; places.len()],
+            last: vec![NOTHING; places.len()],
             // Room is no memory until it is written to; there are at most as many entry values as places.
             versions: Vec::with_capacity(places.len() + writes as usize),
             places,
@@ -138,9 +135,9 @@ impl Builder<'_> {
 
     fn entry(&mut self, place: Place) {
         let index = self.graph.places.index(place);
-        if self.graph.last[index as usize].is_none() {
+        if self.graph.last[index as usize] == NOTHING {
             let value = self.graph.values.leaf(index, place.cell % self.trace.cells);
-            self.write(index, value, None);
+            self.write(index, value);
         }
     }
 
@@ -165,13 +162,11 @@ impl Builder<'_> {
         for (k, &source) in sources.iter().enumerate() {
             for i in 0..mv.width {
                 let version = graph.last[graph.places.index(source.plus(i)) as usize];
-                match version {
-                    Some(version) => graph.reads[first + i as usize * arity + own + k] = version,
-                    None => {
-                        let kind = FaultKind::NothingWritten { mv: MoveId(m as u32), place: source.plus(i) };
-                        self.faults.note(trace, kind);
-                    }
+                if version == NOTHING {
+                    let kind = FaultKind::NothingWritten { mv: MoveId(m as u32), place: source.plus(i) };
+                    self.faults.note(trace, kind);
                 }
+                graph.reads[first + i as usize * arity + own + k] = version;
             }
         }
     }
@@ -183,8 +178,9 @@ impl Builder<'_> {
         let arity = arity(trace, mv) as usize;
         let adds = adds(trace, mv);
         let in_step = trace.moves[group].step != 0;
-        let of_user = matches!(kind, BufferKind::Out | BufferKind::Inout | BufferKind::In);
+        let of_user = is_of_user(kind);
         self.graph.written.push(VersionId(self.graph.versions.len() as u32));
+        let aligned = of_user && self.is_aligned(mv);
         if kind == BufferKind::In {
             self.faults.note(trace, FaultKind::InWritten { mv: id, place: mv.to });
         }
@@ -193,23 +189,24 @@ impl Builder<'_> {
             let first = self.graph.first_read[m] as usize + i as usize * arity;
             let before = self.graph.last[index as usize];
             if adds {
-                self.graph.reads[first] = before.unwrap_or(NOTHING);
-                if before.is_none() {
+                self.graph.reads[first] = before;
+                if before == NOTHING {
                     self.faults.note(trace, FaultKind::CombineIntoNothing { mv: id, place: mv.to.plus(i) });
                 }
             } else if self.copies_itself(mv, i, index) {
                 let value = self.value(self.graph.reads[first]);
-                self.graph.versions.push(Version { place: index, value, writer: Some(id) });
+                self.graph.versions.push(Version { place: index, value });
                 continue;
             }
             if in_step {
                 self.check_conflict(id, mv.to.plus(i), before, group);
             }
-            let value = self.combined(id, i, first..first + arity);
-            if of_user {
+            let aligned = aligned && self.faults.list.is_empty();
+            let value = self.combined(id, i, first..first + arity, aligned);
+            if of_user && !aligned {
                 self.check_position(id, i, value);
             }
-            self.write(index, value, Some(id));
+            self.write(index, value);
         }
     }
 
@@ -219,9 +216,19 @@ impl Builder<'_> {
             && self.graph.places.index(self.trace.sources(mv)[0].plus(i)) == index
     }
 
-    /// What cell `i` of a move leaves behind.
+    /// Whether all cells of a move into a user buffer come from the same position of user buffers. Without a fault so far
+    /// these hold only pieces of their own position: nothing needs be looked up.
+    fn is_aligned(&self, mv: &Move) -> bool {
+        let trace = self.trace;
+        let position = mv.to.cell % trace.cells;
+        let same =
+            |source: &Place| is_of_user(trace.buffer(*source).kind) && source.cell % trace.cells == position;
+        trace.sources(mv).iter().all(same)
+    }
+
+    /// What cell `i` of a move leaves behind. `aligned`: all operands are known to be pieces of one position.
     #[inline]
-    fn combined(&mut self, id: MoveId, i: u32, reads: Range<usize>) -> ValueId {
+    fn combined(&mut self, id: MoveId, i: u32, reads: Range<usize>, aligned: bool) -> ValueId {
         // Nearly all: a copy, or a sum of two of the same position.
         match self.graph.reads[reads.clone()] {
             [one] if one != NOTHING => return self.graph.version(one).value,
@@ -229,7 +236,7 @@ impl Builder<'_> {
                 let [left, right] = [left, right].map(|version| self.graph.version(version).value);
                 let poisoned = self.poison.is_some_and(|poison| left == poison || right == poison);
                 let values = &mut self.graph.values;
-                if !poisoned && values.class(left) == values.class(right) {
+                if !poisoned && (aligned || values.class(left) == values.class(right)) {
                     return values.combine(left, right, true);
                 }
             }
@@ -269,10 +276,13 @@ impl Builder<'_> {
 }
 
 impl Builder<'_> {
-    fn check_conflict(&mut self, id: MoveId, to: Place, before: Option<VersionId>, group: usize) {
+    fn check_conflict(&mut self, id: MoveId, to: Place, before: VersionId, group: usize) {
         let trace = self.trace;
-        let writer = before.and_then(|v| self.graph.versions[v.0 as usize].writer);
-        let Some(first) = writer.filter(|w| w.0 as usize >= group && *w != id) else { return };
+        let of_others = self.graph.written[group]..self.graph.written[id.0 as usize];
+        if !of_others.contains(&before) {
+            return;
+        }
+        let Some(first) = self.graph.writer(before) else { return };
         if !(adds(trace, &trace.moves[first.0 as usize]) && adds(trace, &trace.moves[id.0 as usize])) {
             self.faults.note(trace, FaultKind::ConflictingWrites { first, second: id, place: to });
         }
@@ -321,10 +331,15 @@ impl Builder<'_> {
         *self.poison.get_or_insert_with(|| values.leaf(u32::MAX, u32::MAX))
     }
 
-    fn write(&mut self, place: u32, value: ValueId, writer: Option<MoveId>) {
-        self.graph.last[place as usize] = Some(VersionId(self.graph.versions.len() as u32));
-        self.graph.versions.push(Version { place, value, writer });
+    fn write(&mut self, place: u32, value: ValueId) {
+        self.graph.last[place as usize] = VersionId(self.graph.versions.len() as u32);
+        self.graph.versions.push(Version { place, value });
     }
+}
+
+/// Whether it is the caller's.
+fn is_of_user(kind: BufferKind) -> bool {
+    matches!(kind, BufferKind::Out | BufferKind::Inout | BufferKind::In)
 }
 
 /// Blocks of `inout` buffers that some right-hand side of the promise names.

@@ -42,7 +42,7 @@ pub fn forms_agree(trace: &Trace, disjoint: &ChunkGraph, same: &ChunkGraph) -> R
     let first = (0..trace.moves.len()).find_map(|m| {
         let (_, (_, seen)) = reads(m).find(|&(_, (a, b))| differ(a, b))?;
         let written = same.version(seen);
-        Some((MoveId(m as u32), same.places.place(written.place), written.writer))
+        Some((MoveId(m as u32), same.places.place(written.place), same.writer(seen)))
     });
     let Some((mv, place, overwritten)) = first else { return Ok(()) };
     let kind = FaultKind::FormsDiffer { mv, place, overwritten };

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use plan::values::{Node, ValueId};
 
-use super::{ChunkGraph, Version, VersionId, arity};
+use super::{ChunkGraph, VersionId, arity};
 use crate::trace::{MoveId, Place, Trace};
 
 /// One version of a cell.
@@ -36,9 +36,8 @@ pub fn histories(trace: &Trace, graph: &ChunkGraph, places: &[Place]) -> Vec<Vec
         .map(|versions| {
             let mut known = Known::default();
             let past = versions.into_iter().map(|version| {
-                let Version { value, writer, .. } = *graph.version(version);
-                let contents = known.contents(graph, value);
-                Past { version, writer, contents, readers: Vec::new() }
+                let contents = known.contents(graph, graph.version(version).value);
+                Past { version, writer: graph.writer(version), contents, readers: Vec::new() }
             });
             past.collect()
         })

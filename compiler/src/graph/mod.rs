@@ -59,20 +59,21 @@ pub struct ChunkGraph {
     /// For each move, for each of its cells: the versions it reads, in the order folded (combine and signal: the
     /// destination's old version, then the source). [`arity`] says how many for each cell.
     pub reads: Vec<VersionId>,
-    /// The last version of each place.
-    pub last: Vec<Option<VersionId>>,
+    /// The last version of each place; [`NOTHING`] if it has none.
+    last: Vec<VersionId>,
 }
 
-/// What a cell holds between two writes.
+/// What a cell holds between two writes. (There are millions: who wrote it is found by [`ChunkGraph::writer`].)
 #[derive(Debug, Clone, Copy)]
 pub struct Version {
     /// The cell, an index given by `places`.
     pub place: u32,
     /// What it holds.
     pub value: ValueId,
-    /// Who wrote it; none: it is an entry value.
-    pub writer: Option<MoveId>,
 }
+
+/// Stands for "nothing was written there".
+const NOTHING: VersionId = VersionId(u32::MAX);
 
 impl ChunkGraph {
     /// The version that cell `i` of a move writes.
@@ -90,6 +91,19 @@ impl ChunkGraph {
         &self.versions[version.0 as usize]
     }
 
+    /// Who wrote a version; none: it is an entry value. Costs a search.
+    pub fn writer(&self, version: VersionId) -> Option<MoveId> {
+        // Moves write in order.
+        let after = self.written.partition_point(|&first| first <= version);
+        after.checked_sub(1).map(|mv| MoveId(mv as u32))
+    }
+
+    /// The last version of a place, an index given by `places`.
+    #[inline]
+    pub fn last(&self, place: u32) -> Option<VersionId> {
+        Some(self.last[place as usize]).filter(|&last| last != NOTHING)
+    }
+
     /// The entry version of a place, if it has one.
     pub fn entry(&self, place: u32) -> Option<VersionId> {
         let entries = &self.versions[..self.entries as usize];
@@ -104,8 +118,10 @@ impl ChunkGraph {
     /// Whether cell `i` of a move is copied onto itself, which does nothing.
     pub fn idle(&self, trace: &Trace, mv: MoveId, i: u32) -> bool {
         let m = &trace.moves[mv.0 as usize];
-        matches!(m.kind, MoveKind::Copy | MoveKind::Multicast)
+        let source = trace.sources[m.first_source as usize];
+        source.rank == m.to.rank
+            && matches!(m.kind, MoveKind::Copy | MoveKind::Multicast)
             && !adds(trace, m)
-            && self.version(self.read(mv, i, 1)[0]).place == self.version(self.written(mv, i)).place
+            && self.places.index(source.plus(i)) == self.places.index(m.to.plus(i))
     }
 }

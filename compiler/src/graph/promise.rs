@@ -80,7 +80,7 @@ impl Visits {
 pub(super) fn promised(trace: &Trace, graph: &ChunkGraph) -> impl Iterator<Item = VersionId> {
     let cells = move |clause: u32| (0..trace.cells).map(move |i| place(trace, clause, i));
     let places = (0..trace.promise.clauses.len() as u32).flat_map(cells);
-    places.filter_map(|place| graph.last[graph.places.index(place) as usize])
+    places.filter_map(|place| graph.last(graph.places.index(place)))
 }
 
 /// The first place that breaks the promise, by rank, then buffer, then cell; and `Proof::same_bits`.
@@ -163,7 +163,7 @@ fn first_cell(trace: &Trace, block: BlockRef) -> Place {
 
 /// What a place holds at the end.
 fn held(graph: &ChunkGraph, place: Place) -> Option<ValueId> {
-    graph.last[graph.places.index(place) as usize].map(|v| graph.version(v).value)
+    graph.last(graph.places.index(place)).map(|v| graph.version(v).value)
 }
 
 /// The operands of one list.
@@ -230,7 +230,7 @@ fn describe(
 ) -> Broken {
     let leaf_place = |key: u32| graph.places.place(key);
     let block = |Place { buffer, rank, cell }: Place| BlockRef { buffer, rank, block: cell / trace.cells };
-    let Some(version) = graph.last[graph.places.index(place) as usize] else {
+    let Some(version) = graph.last(graph.places.index(place)) else {
         let list = &trace.promise.lists[trace.promise.clauses[clause as usize].list as usize];
         return Broken {
             clause,
@@ -255,7 +255,7 @@ fn describe(
     Broken {
         clause,
         place,
-        last: graph.version(version).writer,
+        last: graph.writer(version),
         holds: match graph.values.node(value) {
             Node::Leaf(key) => Holds::One(leaf_place(key)),
             Node::Combined { .. } | Node::Post(_) => Holds::Many,
@@ -280,8 +280,8 @@ fn unsynchronised(trace: &Trace, graph: &ChunkGraph, visits: &mut Visits) -> Res
     let mut first = None;
     let mut others = 0;
     for rank in (0..trace.ranks).map(RankId) {
-        let version = signal
-            .and_then(|buffer| graph.last[graph.places.index(Place { buffer, rank, cell: 0 }) as usize]);
+        let version =
+            signal.and_then(|buffer| graph.last(graph.places.index(Place { buffer, rank, cell: 0 })));
         let known = match version {
             None => vec![rank],
             Some(version) => {
@@ -299,7 +299,7 @@ fn unsynchronised(trace: &Trace, graph: &ChunkGraph, visits: &mut Visits) -> Res
             rank,
             missing,
             missing_count: trace.ranks - known.len() as u32,
-            last: version.and_then(|v| graph.version(v).writer),
+            last: version.and_then(|v| graph.writer(v)),
         });
     }
     Ok(first.map(|kind| Fault { form: graph.form, kind, others }))

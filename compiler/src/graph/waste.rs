@@ -125,7 +125,7 @@ pub(super) fn waste(trace: &Trace, graph: &ChunkGraph) -> Vec<Warning> {
         }
         if let Some(example) = tally.first_repeated {
             let before = previous[graph.written(example, 0).0 as usize];
-            let kind = WarningKind::WastedTransfer { already: graph.version(before).writer };
+            let kind = WarningKind::WastedTransfer { already: graph.writer(before) };
             warnings.push(Warning { kind, example, count: tally.repeated, of });
         }
     }
@@ -240,5 +240,5 @@ fn overwriter(
     let width = trace.moves[mv.0 as usize].width;
     let unused = (first..first + width).find(|&v| uses[v as usize] == Use::Unused)?;
     let next = (unused as usize + 1..previous.len()).find(|&v| previous[v] == VersionId(unused))?;
-    graph.versions[next].writer
+    graph.writer(VersionId(next as u32))
 }

@@ -9,11 +9,11 @@ use std::collections::BTreeSet;
 use plan::collective::{BlockRef, Promise};
 use plan::ids::{BufferId, RankId};
 use plan::plan::{Buffer, Forms, Overlap, Presence, Role};
-use plan::values::ValueId;
+use plan::values::{Node, ValueId};
 
 use crate::flow::block_cells;
-use crate::graph::{ChunkGraph, VersionId, arity};
-use crate::trace::{BufferKind, MoveId, MoveKind, Trace};
+use crate::graph::ChunkGraph;
+use crate::trace::{BufferKind, Trace};
 
 /// The memory of a plan.
 pub(crate) struct Memory {
@@ -31,22 +31,20 @@ pub(crate) struct Memory {
 
 /// Values at which a promised reduction is complete.
 pub(crate) struct Finished {
-    complete: Vec<bool>,
-    /// By place.
-    promised: Vec<bool>,
+    /// By value, a bit.
+    complete: Vec<u64>,
     pub(crate) serves_post: bool,
 }
 
 impl Finished {
     /// Whether the step that makes this value applies the operator's outer part.
     pub(crate) fn needs_post(&self, value: ValueId) -> bool {
-        self.serves_post && self.complete[value.0 as usize]
+        self.serves_post && is_in(&self.complete, value)
     }
+}
 
-    /// Whether a place, an index of the graph's, is promised anything.
-    pub(crate) fn promised(&self, place: u32) -> bool {
-        self.promised[place as usize]
-    }
+fn is_in(set: &[u64], value: ValueId) -> bool {
+    set[value.0 as usize / 64] >> (value.0 % 64) & 1 == 1
 }
 
 /// Gives each trace buffer its place in the plan.
@@ -134,28 +132,27 @@ fn promise(trace: &Trace, entry: &[Option<BufferId>], exit: &[Option<BufferId>])
 /// further (a prefix sum, say), no step could carry the outer part for one use and not for the other, and operators
 /// with an outer part are not served; nor are they where reductions of different sizes are promised.
 pub(crate) fn finished_values(trace: &Trace, graph: &ChunkGraph) -> Finished {
-    let mut complete = vec![false; graph.values.len()];
-    let mut promised = vec![false; graph.places.len()];
+    let mut complete = vec![0u64; graph.values.len() / 64 + 1];
     let mut any = false;
     for clause in &trace.promise.clauses {
-        let reduces = trace.promise.lists[clause.list as usize].len() > 1;
-        for place in block_cells(clause.place, trace) {
-            let index = graph.places.index(place) as usize;
-            promised[index] = true;
-            if let Some(version) = graph.last[index].filter(|_| reduces) {
-                complete[graph.version(version).value.0 as usize] = true;
-                any = true;
+        if trace.promise.lists[clause.list as usize].len() > 1 {
+            for place in block_cells(clause.place, trace) {
+                if let Some(version) = graph.last(graph.places.index(place)) {
+                    let value = graph.version(version).value.0;
+                    complete[value as usize / 64] |= 1 << (value % 64);
+                    any = true;
+                }
             }
         }
     }
+    // Every fold has left a value that names what it combined. (What lives only within a fold is complete for no one.)
     let combined_again = || {
-        trace.moves.iter().enumerate().any(|(index, mv)| {
-            let folds = mv.kind == MoveKind::Combine || mv.source_count > 1;
-            let is_complete = |&read: &VersionId| complete[graph.version(read).value.0 as usize];
-            let arity = arity(trace, mv);
-            folds && (0..mv.width).any(|i| graph.read(MoveId(index as u32), i, arity).iter().any(is_complete))
-        })
+        let names = |value: u32| match graph.values.node(ValueId(value)) {
+            Node::Combined { left, right, .. } => is_in(&complete, left) || is_in(&complete, right),
+            Node::Leaf(_) | Node::Post(_) => false,
+        };
+        (0..graph.values.len() as u32).any(names)
     };
     let serves_post = !any || (trace.promise.reduced_operands().is_some() && !combined_again());
-    Finished { complete, promised, serves_post }
+    Finished { complete, serves_post }
 }

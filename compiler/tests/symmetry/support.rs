@@ -171,11 +171,11 @@ fn same_reads(quotient: &Quotient, whole: &Trace, graph: &ChunkGraph) {
             assert_eq!(ours.len(), theirs.len());
             for (seen, &version) in ours.iter().zip(theirs) {
                 let seen = seen.expect("the whole has no fault");
-                let version = graph.version(version);
+                let (writer, version) = (graph.writer(version), graph.version(version));
                 // Overlapping cells have one number; where each lies is checked by that.
                 assert_eq!(graph.places.index(action.place(seen.place, seen.times)), version.place);
-                assert_eq!(seen.made.is_none(), version.writer.is_none());
-                let Some((made, writer)) = seen.made.zip(version.writer) else { continue };
+                assert_eq!(seen.made.is_none(), writer.is_none());
+                let Some((made, writer)) = seen.made.zip(writer) else { continue };
                 let (like, writer) =
                     (&quotient.trace.moves[made.0.0 as usize], &whole.moves[writer.0 as usize]);
                 assert_eq!((like.origin, like.kind), (writer.origin, writer.kind));
@@ -222,8 +222,7 @@ fn same_promise(quotient: &Quotient, whole: &Trace) {
 /// of the rotated place with the same number, made the same way of the rotated operands.
 pub(crate) fn equivariant(trace: &Trace, graph: &ChunkGraph, action: &Action) -> Result<(), String> {
     let idle = |v: VersionId| {
-        let version = graph.version(v);
-        version.writer.is_some_and(|mv| {
+        graph.writer(v).is_some_and(|mv| {
             let cell = v.0 - graph.written(mv, 0).0;
             graph.idle(trace, mv, cell)
         })
@@ -246,7 +245,7 @@ pub(crate) fn equivariant(trace: &Trace, graph: &ChunkGraph, action: &Action) ->
         of_place.get(&turned(version.place))?.get(number[v.0 as usize]).copied()
     };
     let reads = |v: VersionId| -> Option<(String, Vec<VersionId>)> {
-        let mv: MoveId = graph.version(v).writer?;
+        let mv: MoveId = graph.writer(v)?;
         let m = &trace.moves[mv.0 as usize];
         let cell = v.0 - graph.written(mv, 0).0;
         Some((format!("{:?}", m.kind), graph.read(mv, cell, arity(trace, m)).to_vec()))
