@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use compiler::chooser::Fixed;
 use compiler::limits::Limits;
-use compiler::options::{Direct, Multicast, Tree};
+use compiler::options::{Cut, Direct, Multicast, Tree};
 use grammar::ParseLimits;
 use plan::dtype::{Dtype, Op};
 
@@ -108,6 +108,19 @@ pub(crate) struct Scheduling {
     /// or by way of each other (binomial, chain, or tree:K, in which each gives it to K) [default: chosen]
     #[arg(long, value_name = "HOW", value_parser = multicast)]
     multicast: Option<Multicast>,
+    /// How wide messages are: as wide as their moves (whole), or cut where what comes together goes on apart, or the other way
+    /// round, so that nothing is stored that only passes through (parts) [default: chosen]
+    #[arg(long, value_name = "HOW", value_enum)]
+    cut: Option<CutAt>,
+}
+
+/// Where moves of several cells are cut into messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CutAt {
+    /// Nowhere
+    Whole,
+    /// Where parts go different ways
+    Parts,
 }
 
 /// Where ranks may reach into each other's memory.
@@ -133,6 +146,10 @@ impl Scheduling {
             blocks: self.blocks,
             direct,
             multicast: self.multicast,
+            cut: self.cut.map(|cut| match cut {
+                CutAt::Whole => Cut::Whole,
+                CutAt::Parts => Cut::Parts,
+            }),
             unfused: self.no_fuse,
             ..Fixed::default()
         }
@@ -145,6 +162,7 @@ impl Scheduling {
             (self.no_fuse, "--no-fuse"),
             (self.direct.is_some(), "--direct"),
             (self.multicast.is_some(), "--multicast"),
+            (self.cut.is_some(), "--cut"),
         ];
         given.into_iter().find_map(|(given, name)| given.then_some(name))
     }

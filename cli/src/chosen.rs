@@ -5,6 +5,7 @@
 use compiler::chooser::{self, Chosen, LAYOUTS, Layout, QUICK, Tried, Untried};
 use compiler::cost::Call;
 use compiler::cost::topology::protocol_name;
+use compiler::options::Cut;
 use plan::schedule::Protocol;
 use serde::Serialize;
 
@@ -22,6 +23,7 @@ pub(crate) struct Said {
     counted_slots: u32,
     direct: &'static str,
     multicast: String,
+    cut: &'static str,
     /// What the model was asked for: null, where it was not.
     copies: Option<u32>,
     slots: Option<u32>,
@@ -43,6 +45,7 @@ pub(crate) struct Other {
     pub(crate) counted_slots: u32,
     pub(crate) direct: &'static str,
     pub(crate) multicast: String,
+    pub(crate) cut: &'static str,
     pub(crate) copies: u32,
     pub(crate) slots: u32,
     pub(crate) slice_bytes: u32,
@@ -70,6 +73,7 @@ impl Said {
             counted_slots: chosen.layout.counted_slots,
             direct: chosen.layout.access(),
             multicast: chooser::spread(chosen.layout.multicast),
+            cut: chooser::cut(chosen.layout.cut),
             copies: call.map(|call| call.copies),
             slots: call.map(|call| call.slots),
             slice_bytes: call.map(|call| call.slice_bytes),
@@ -96,6 +100,7 @@ impl Other {
             counted_slots: layout.counted_slots,
             direct: layout.access(),
             multicast: chooser::spread(layout.multicast),
+            cut: chooser::cut(layout.cut),
             copies: call.copies,
             slots: call.slots,
             slice_bytes: call.slice_bytes,
@@ -189,7 +194,8 @@ fn layout(layout: &Layout) -> String {
         one if one == "flat" => String::new(),
         one => format!(", multicast by {one}"),
     };
-    format!("{blocks}{slots}, {access}{spread}")
+    let cut = if layout.cut == Cut::Parts { ", messages cut in parts" } else { "" };
+    format!("{blocks}{slots}, {access}{spread}{cut}")
 }
 
 /// A geometry in a few words.

@@ -20,6 +20,7 @@ fn every_command_chooses_alike() {
         "counted_slots",
         "direct",
         "multicast",
+        "cut",
         "copies",
         "slots",
         "slice_bytes",

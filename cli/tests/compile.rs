@@ -233,6 +233,23 @@ fn what_lays_out_steps_changes_steps() {
     assert!(blocks(&["--blocks", "8"]) > 4);
 }
 
+/// What comes together and goes on apart is stored in between, or comes in messages of its own.
+#[test]
+fn messages_are_cut_as_it_is_told() {
+    let folder = folder();
+    let gather = ["compile", "std::gather::binomial", "-n", "8", "--param", "root=0"];
+    let of = |more: &[&str]| rcc(&[&gather, more].concat());
+    let plan_of = |how: &str| of(&["--emit", "plan", "--direct", "never", "--cut", how]).ends(0);
+    plan_of("whole").shows("recv ch2 ← rank 3 → scratch 1");
+    plan_of("parts").shows("working space, 0 cells per rank").shows("recv ch2 ← rank 3 → send ch1 → rank 0");
+    of(&["--cut", "cells"]).ends(2).says("whole, parts");
+    let plan = folder.path().join("gather.plan");
+    let plan = plan.to_str().unwrap();
+    of(&["--cut", "parts", "-o", plan]).ends(0);
+    rcc(&["run", plan, "--bytes", "64K", "--iterations", "2"]).ends(0);
+    rcc(&["run", plan, "--cut", "parts"]).ends(2).says("--cut is for source files");
+}
+
 /// One message that all read, or copies by way of each other; and only what there is.
 #[test]
 fn multicast_goes_as_it_is_told() {

@@ -23,6 +23,18 @@ pub struct Options {
     pub reach: Reach,
     /// How a value that one rank sends to several reaches them.
     pub multicast: Multicast,
+    /// How wide messages are. Only where steps are fused.
+    pub cut: Cut,
+}
+
+/// Where moves of several cells are cut into messages.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Cut {
+    /// Nowhere: a message is as wide as its move. What goes on as a part of it, or in other company, is stored in between.
+    #[default]
+    Whole,
+    /// Where what comes together goes on apart, or the other way round: nothing is stored that only passes through.
+    Parts,
 }
 
 /// How a value that one rank sends to several, all in one round, reaches them.
@@ -82,6 +94,7 @@ impl Default for Options {
             direct: Direct::Never,
             reach: Reach::Pull,
             multicast: Multicast::Flat,
+            cut: Cut::Whole,
         }
     }
 }

@@ -8,7 +8,7 @@ use rcc_compiler::cost::estimate::{Question, estimate};
 use rcc_compiler::cost::topology::{Topology, builtin, parse};
 use rcc_compiler::elaborate::Request;
 use rcc_compiler::limits::Limits;
-use rcc_compiler::options::{Direct, Multicast, Options, Reach};
+use rcc_compiler::options::{Cut, Direct, Multicast, Options, Reach};
 use rcc_compiler::pipeline::{self, Compiled, Failure, Loaded};
 
 const BOTH: Forms = Forms { disjoint: true, same: true };
@@ -114,6 +114,7 @@ fn what_is_fixed_is_kept() {
         blocks: Some(3),
         direct: Some(Direct::Never),
         multicast: Some(Multicast::Flat),
+        cut: Some(Cut::Parts),
         counted_slots: Some(1),
         slots: Some(5),
         slice_bytes: Some(12 << 10),
@@ -130,10 +131,11 @@ fn what_is_fixed_is_kept() {
         direct: Direct::Never,
         reach: Reach::Pull,
         multicast: Multicast::Flat,
+        cut: Cut::Parts,
     };
     assert!(chosen.tried.iter().all(|tried| tried.layout == layout));
     assert!(chosen.tried.iter().all(|tried| (tried.call.slots, tried.call.slice_bytes) == (5, 12 << 10)));
-    for what in ["blocks", "direct", "slots", "slice_bytes", "protocol"] {
+    for what in ["blocks", "direct", "cut", "slots", "slice_bytes", "protocol"] {
         assert!(chosen.given.contains(&what), "{what} in {:?}", chosen.given);
     }
     // The slot that was said is no clause of the plan's.

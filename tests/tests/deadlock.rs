@@ -13,7 +13,7 @@ use std::thread;
 
 use compiler::elaborate::Request;
 use compiler::limits::Limits;
-use compiler::options::{Multicast, Options, Tree};
+use compiler::options::{Cut, Multicast, Options, Tree};
 use compiler::pipeline::{Loaded, load};
 use plan::dtype::{Dtype, Op};
 use plan::ids::RankId;
@@ -62,7 +62,9 @@ fn rows(loaded: &Loaded) -> Vec<Row> {
                     let operands = [64, 64, 2, 3][seed as usize % 4];
                     let fuse = !(seed / 4).is_multiple_of(5);
                     let multicast = MULTICASTS[seed as usize / 20 % 4];
-                    let options = Options { slots, blocks, operands, fuse, multicast, ..Options::default() };
+                    let cut = [Cut::Whole, Cut::Parts][seed as usize / 80 % 2];
+                    let options =
+                        Options { slots, blocks, operands, fuse, multicast, cut, ..Options::default() };
                     rows.push(Row { request: request.clone(), options, seed });
                 }
             }
@@ -87,10 +89,10 @@ fn all(loaded: &Loaded, rows: &[Row], check: &(dyn Fn(&Row) -> Result<bool, Stri
                         }
                         Err(what) => {
                             let ranks: u32 = row.request.shape.iter().product();
-                            let Options { slots, blocks, operands, fuse, multicast, .. } = row.options;
+                            let Options { slots, blocks, operands, fuse, multicast, cut, .. } = row.options;
                             let named = library::named(loaded, &row.request);
                             let options =
-                                format!("slots {slots} blocks {blocks} operands {operands} fuse {fuse} multicast {multicast:?}");
+                                format!("slots {slots} blocks {blocks} operands {operands} fuse {fuse} multicast {multicast:?} cut {cut:?}");
                             wrong
                                 .lock()
                                 .unwrap()

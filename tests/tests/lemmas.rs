@@ -11,7 +11,7 @@ mod events;
 mod holds;
 
 use compiler::limits::Limits;
-use compiler::options::{Multicast, Options, Tree};
+use compiler::options::{Cut, Multicast, Options, Tree};
 use compiler::pipeline::load;
 use events::{Shape, is_acyclic};
 use plan::plan::Plan;
@@ -39,6 +39,7 @@ fn plans() -> Vec<(String, Plan)> {
                         operands: [64, 64, 3][seed as usize / 16 % 3],
                         fuse: !(seed / 48).is_multiple_of(5),
                         multicast: MULTICASTS[seed as usize / 240 % 4],
+                        cut: [Cut::Whole, Cut::Parts][seed as usize / 960 % 2],
                         ..Options::default()
                     };
                     let named = format!("{}, {options:?}", library::named(&loaded, &request));

@@ -16,7 +16,7 @@ mod mutate;
 use std::collections::BTreeMap;
 
 use compiler::limits::Limits;
-use compiler::options::{Multicast, Options, Tree};
+use compiler::options::{Cut, Multicast, Options, Tree};
 use compiler::pipeline::load;
 use explore::{Verdict, explore};
 use mutate::Kind;
@@ -29,9 +29,10 @@ const MOST_EVENTS: u32 = 26;
 /// Of the plan itself; many mutants have more.
 const MOST_STATES: usize = 3_000;
 
-/// Fused and not, one block and many, with one slot and with two, a message to each, one to several, a chain.
-fn options() -> [Options; 8] {
+/// Fused and not, one block and many, with one slot and with two, a message to each, one to several, a chain; cut in parts.
+fn options() -> [Options; 10] {
     let of = |slots, blocks, operands, fuse| Options { slots, blocks, operands, fuse, ..Options::default() };
+    let parts = |options| Options { cut: Cut::Parts, ..options };
     let several = |options| Options { multicast: Multicast::Channel, ..options };
     [
         Options::default(),
@@ -42,6 +43,8 @@ fn options() -> [Options; 8] {
         several(Options::default()),
         several(of(1, 1, 64, true)),
         Options { multicast: Multicast::Tree(Tree::Chain), ..of(1, 8, 64, true) },
+        parts(Options::default()),
+        parts(of(1, 1, 64, true)),
     ]
 }
 

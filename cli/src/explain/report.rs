@@ -115,6 +115,7 @@ pub(super) struct Chosen {
     pub(super) counted_slots: u32,
     pub(super) direct: &'static str,
     pub(super) multicast: String,
+    pub(super) cut: &'static str,
     /// Which of these the plan or the command line says.
     pub(super) given: Vec<&'static str>,
     /// What was not tried, and why.
@@ -204,6 +205,7 @@ pub(super) fn report(subject: &Subject, bytes: u64, args: &args::Explain) -> Res
             counted_slots: chosen.layout.counted_slots,
             direct: chosen.layout.access(),
             multicast: chooser::spread(chosen.layout.multicast),
+            cut: chooser::cut(chosen.layout.cut),
             given: chosen.given.clone(),
             untried: chosen.untried.as_ref().map(chosen::untried),
             tried: chosen.tried.iter().map(Other::new).collect(),

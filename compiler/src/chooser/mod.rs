@@ -20,7 +20,7 @@ use crate::choice::Choice;
 use crate::cost::estimate::{self, EstimateError, Question, Search, TRIES};
 use crate::cost::topology::Topology;
 use crate::cost::{Call, Program};
-use crate::options::{Direct, Multicast, Options, Reach, Tree};
+use crate::options::{Cut, Direct, Multicast, Options, Reach, Tree};
 
 /// The size of the calls that a plan is for, where none is given.
 pub const ASSUMED_BYTES: u64 = 64 << 20;
@@ -59,6 +59,8 @@ pub struct Fixed {
     pub direct: Option<Direct>,
     /// How a value that one rank sends to several reaches them.
     pub multicast: Option<Multicast>,
+    /// How wide messages are.
+    pub cut: Option<Cut>,
     /// No step is fused.
     pub unfused: bool,
     /// Slots per channel that the plan may count on.
@@ -115,6 +117,8 @@ pub struct Layout {
     pub reach: Reach,
     /// How a value that one rank sends to several reaches them.
     pub multicast: Multicast,
+    /// How wide messages are.
+    pub cut: Cut,
 }
 
 /// Something that was tried.
@@ -162,8 +166,8 @@ impl Effort {
 impl Layout {
     /// Of options.
     pub fn of(options: &Options) -> Layout {
-        let Options { blocks, slots, direct, reach, multicast, .. } = *options;
-        Layout { blocks, counted_slots: slots, direct, reach, multicast }
+        let Options { blocks, slots, direct, reach, multicast, cut, .. } = *options;
+        Layout { blocks, counted_slots: slots, direct, reach, multicast, cut }
     }
 
     /// Direct access in a word: `none`, `pull` or `push`, with `(out of place)` where the plan gives up calls in place for it.
@@ -189,6 +193,14 @@ pub fn spread(multicast: Multicast) -> String {
     }
 }
 
+/// Where messages are cut, in a word, as `--cut` names it.
+pub fn cut(cut: Cut) -> &'static str {
+    match cut {
+        Cut::Whole => "whole",
+        Cut::Parts => "parts",
+    }
+}
+
 impl Fixed {
     /// The usual layout, but for what is fixed.
     pub fn options(&self, bytes: Option<u64>) -> Options {
@@ -199,6 +211,7 @@ impl Fixed {
             fuse: !self.unfused,
             direct: self.direct.unwrap_or(usual.direct),
             multicast: self.multicast.unwrap_or(usual.multicast),
+            cut: self.cut.unwrap_or(usual.cut),
             bytes,
             ..usual
         }
@@ -339,6 +352,7 @@ fn first(
         ("blocks", fixed.blocks.is_some()),
         ("direct", fixed.direct.is_some() || fixed.unfused),
         ("multicast", fixed.multicast.is_some() || fixed.unfused),
+        ("cut", fixed.cut.is_some() || fixed.unfused),
         ("copies", copies.is_some() || header.copies > 1),
         ("slots", fixed.slots.is_some()),
         ("slice_bytes", fixed.slice_bytes.is_some() || header.schedule.slice_bytes.is_some()),

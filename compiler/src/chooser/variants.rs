@@ -7,13 +7,13 @@ use plan::plan::Plan;
 
 use super::Wanted;
 use crate::cost::topology::Topology;
-use crate::options::{Direct, Multicast, Options, Reach, Tree};
+use crate::options::{Cut, Direct, Multicast, Options, Reach, Tree};
 
 /// A kind of change.
 type Kind = fn(&Plan, &Options, &Wanted, &Topology) -> Vec<Options>;
 
 /// All kinds, those that change most first.
-pub(super) const KINDS: [Kind; 4] = [multicasts, direct_access, blocks, counted_slots];
+pub(super) const KINDS: [Kind; 5] = [multicasts, cuts, direct_access, blocks, counted_slots];
 
 /// The most blocks of a rank that are tried.
 const MOST_BLOCKS: u32 = 32;
@@ -28,6 +28,15 @@ fn multicasts(_: &Plan, best: &Options, wanted: &Wanted, _: &Topology) -> Vec<Op
     all.filter(|&multicast| multicast != best.multicast)
         .map(|multicast| Options { multicast, ..*best })
         .collect()
+}
+
+/// What comes together and goes on apart, or the other way round, stored in between, or in messages of its own.
+fn cuts(_: &Plan, best: &Options, wanted: &Wanted, _: &Topology) -> Vec<Options> {
+    if wanted.fixed.cut.is_some() || wanted.fixed.unfused {
+        return Vec::new();
+    }
+    let all = [Cut::Whole, Cut::Parts].into_iter();
+    all.filter(|&cut| cut != best.cut).map(|cut| Options { cut, ..*best }).collect()
 }
 
 /// Ranks read each other's memory, or write it: where both forms stay right, or out of place alone if calls are.

@@ -1,6 +1,6 @@
 //! From moves to nodes.
 //!
-//! In: trace, graph (out of place), the places under the form with the most overlaps, the most cells of a node. Out: the flow as the program
+//! In: trace, graph (out of place), the places under the form with the most overlaps, options, the most cells of a node. Out: the flow as the program
 //! writes it, with rounds; nothing is fused yet. Cost: linear in the cells that moves read and write.
 
 use rustc_hash::FxHashMap;
@@ -8,9 +8,12 @@ use rustc_hash::FxHashMap;
 use super::exits::exits;
 use super::hazards::Hazards;
 use super::live::Live;
+use super::originals::Originals;
+use super::parts::Parts;
 use super::pieces::{Cutter, ENTRY};
 use super::{Flow, Home, Kind, Node, NodeId, Operand};
 use crate::graph::{ChunkGraph, PlaceTable};
+use crate::options::{Cut, Options};
 use crate::schedule::memory::Finished;
 use crate::schedule::spans::Spans;
 use crate::trace::{Move, MoveId, Trace};
@@ -22,6 +25,7 @@ pub(crate) fn build(
     places: &PlaceTable,
     finished: &Finished,
     spans: &Spans,
+    options: &Options,
     widest: u32,
 ) -> Flow {
     let live = Live::new(trace, graph);
@@ -29,13 +33,21 @@ pub(crate) fn build(
     flow.nodes.reserve(trace.moves.len());
     flow.operands.reserve(trace.sources.len());
     let within = |mv: &Move| trace.sources(mv).iter().all(|source| source.rank == mv.to.rank);
-    let mut hazards = Hazards::new(places, trace.moves.iter().any(within));
+    let copies = trace.moves.iter().any(within);
+    let mut hazards = Hazards::new(places, copies);
+    let originals = Originals::new(trace, graph, places, options.fuse && copies);
+    let parts = match options.cut {
+        Cut::Parts if options.fuse => Parts::new(trace, graph, finished, &live, &originals, places),
+        _ => Parts::default(),
+    };
     let mut cutter = Cutter {
         trace,
         graph,
         places,
         live: &live,
         finished,
+        originals: &originals,
+        parts: &parts,
         maker: vec![ENTRY; graph.versions.len()],
         exits: FxHashMap::default(),
         widest: widest.max(1),

@@ -2,14 +2,18 @@
 //!
 //! In: a proved [`Trace`] and its [`ChunkGraph`]. Out: a [`Flow`] of nodes. A node folds its operands at one rank and
 //! keeps the result at its homes; an operand lies at the node's own rank or comes from another one. The one hard idea:
-//! a node is a run of cells, as wide as the move it comes from, cut only where its cells differ in kind. An operand
+//! a node is a run of cells, as wide as the move it comes from, cut only where its cells differ in kind (or, if asked for, where they go
+//! different ways: `parts`). An operand
 //! knows the one node that made exactly its cells, if there is one: only then can the two be fused.
 
+mod bits;
 mod build;
 mod check;
 mod exits;
 mod hazards;
 mod live;
+mod originals;
+mod parts;
 mod pieces;
 
 use plan::ids::{BufferId, RankId, SpanId};

@@ -2,8 +2,8 @@
 //!
 //! In: a move. Out: its nodes at the end of the flow. Cells that no one needs, and copies of a cell onto itself, make
 //! none. A cut falls where an operand changes from entry value to written value (out of place they lie in two
-//! memories), where the outer part of the operator becomes due or ceases to be, and where places that a form
-//! lays on each other do not follow one another.
+//! memories), where the outer part of the operator becomes due or ceases to be, where places that a form
+//! lays on each other do not follow one another, and where `parts` says so.
 
 use std::ops::Range;
 
@@ -11,6 +11,8 @@ use plan::ids::SpanId;
 use rustc_hash::FxHashMap;
 
 use super::live::Live;
+use super::originals::Originals;
+use super::parts::Parts;
 use super::{Flow, Home, Kind, Node, NodeId, Operand};
 use crate::graph::{ChunkGraph, PlaceTable, VersionId, adds, arity};
 use crate::schedule::memory::Finished;
@@ -23,6 +25,8 @@ pub(super) struct Cutter<'a> {
     pub(super) places: &'a PlaceTable,
     pub(super) live: &'a Live,
     pub(super) finished: &'a Finished,
+    pub(super) originals: &'a Originals<'a>,
+    pub(super) parts: &'a Parts,
     /// By version: the node that makes it; [`ENTRY`] if none does.
     pub(super) maker: Vec<u32>,
     /// By first cell: nodes that copy entry values to where they are promised, with their widths.
@@ -82,6 +86,7 @@ impl Cutter<'_> {
         before.iter().zip(here).any(changes)
             || self.post(id, i - 1) != self.post(id, i)
             || (self.trace.moves[id.0 as usize].to.cell + i).is_multiple_of(self.widest)
+            || self.parts.is_cut(self.graph.written(id, i))
             || (self.overlaid && self.jumps(id, i))
     }
 
@@ -120,7 +125,7 @@ impl Cutter<'_> {
                 (adds, _) => trace.sources(mv)[operand as usize - usize::from(adds)],
             };
             let versions = cells.clone().map(|i| self.graph.read(id, i, arity)[operand as usize].0);
-            let made = self.operand(versions, source.plus(start), flow);
+            let made = self.operand((id, start), versions, source.plus(start), flow);
             flow.operands.push(made);
         }
         let written = self.graph.written(id, start).0 as usize;
@@ -157,6 +162,7 @@ impl Cutter<'_> {
     /// An operand that lies at `place`, of the versions given.
     fn operand(
         &self,
+        (reader, start): (MoveId, u32),
         versions: impl ExactSizeIterator<Item = u32> + Clone,
         place: Place,
         flow: &mut Flow,
@@ -165,12 +171,18 @@ impl Cutter<'_> {
         let first = versions.clone().next().unwrap_or(0);
         let maker = self.maker[first as usize];
         if maker == ENTRY {
-            let copied = self.exits.get(&place).filter(|&&(_, len)| len == width);
-            return Operand::new(place, true, copied.map(|&(node, _)| node));
+            return self.entry(place, width);
         }
-        if self.is_exact(maker, first, width, flow)
-            && versions.clone().zip(first..).all(|(version, due)| version == due)
+        let exact = self.is_exact(maker, first, width, flow)
+            && versions.clone().zip(first..).all(|(version, due)| version == due);
+        // Copies of entry values are read where these are, as long as they are; but what is kept anyhow goes as it is stored.
+        if self.originals.has(VersionId(first))
+            && !(exact && flow.nodes[maker as usize].home.stored)
+            && let Some(original) = self.originals.run(versions.clone().map(VersionId), reader, start)
         {
+            return self.entry(original, width);
+        }
+        if exact {
             return Operand::new(place, false, Some(NodeId(maker)));
         }
         // What several nodes made, or a part of what one made, is read from memory.
@@ -178,6 +190,12 @@ impl Cutter<'_> {
             flow.nodes[self.maker[version as usize] as usize].home.stored = true;
         }
         Operand::new(place, false, None)
+    }
+
+    /// An entry value that lies at `place`.
+    fn entry(&self, place: Place, width: u32) -> Operand {
+        let copied = self.exits.get(&place).filter(|&&(_, len)| len == width);
+        Operand::new(place, true, copied.map(|&(node, _)| node))
     }
 
     /// Whether `maker` made `width` versions from `first` on, and no others.

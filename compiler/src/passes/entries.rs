@@ -1,7 +1,8 @@
 //! An entry value that is copied into scratch only to be read from there is read where it was.
 //!
 //! `tmp @ r = input @ r`, then `x @ q = tmp @ r`: the second reads `input` itself, if nothing ever overwrites it, and `tmp` is never
-//! stored.
+//! stored. Who reads a part of such a copy, or parts of several, does so from the beginning (`flow::pieces`); what no one reads any more is
+//! not made.
 
 use super::uses;
 use crate::flow::{Flow, Kind, Special};
@@ -29,5 +30,8 @@ pub(super) fn run(flow: &mut Flow) {
                 flow.nodes[copy.index()].gone = left[copy.index()] == 0;
             }
         }
+    }
+    for (node, left) in flow.nodes.iter_mut().zip(left) {
+        node.gone |= left == 0 && node.copies() && !node.home.stored;
     }
 }

@@ -48,11 +48,11 @@ fn foldable(flow: &Flow, node: &Node, uses: &[u32], options: &Options) -> Option
     if !alone || !rounds_each(before) || place(before) != place(node) {
         return None;
     }
-    // Memory is read later than before: only the place itself is sure to be as it was.
+    // Memory is read later than before: only the place itself, and what nobody writes, is sure to be as it was.
     let away = |o: &Operand| o.place.rank != node.rank;
     let own = |o: &Operand| (o.place.buffer, o.place.cell) == (before.home.buffer, before.home.cell);
     let (earlier_operands, later) = (flow.operands(before), &flow.operands(node)[1..]);
-    if !earlier_operands.iter().all(|o| away(o) || own(o)) {
+    if !earlier_operands.iter().all(|o| away(o) || own(o) || o.stays()) {
         return None;
     }
     let all = || earlier_operands.iter().chain(later).filter(|o| away(o));

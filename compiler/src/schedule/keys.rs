@@ -2,7 +2,8 @@
 //!
 //! In: the flow. Out: the place of each node in one order of all nodes, that keeps every dependence. By round first; within a round by
 //! distance (to − from) mod n, so that ranks march in rotation and not all upon one; then in the order in which what comes from
-//! another rank was made there, so that its makers can send it along; then as written.
+//! another rank was made there, so that its makers can send it along; then, where messages are cut in parts, in the order in which others
+//! need it; then as written.
 
 use crate::flow::{Flow, NodeId};
 
@@ -17,7 +18,8 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    pub(super) fn new(flow: &Flow, ranks: u32) -> Keys {
+    /// `by_need`: values that came at the same time are made in the order in which other ranks take them.
+    pub(super) fn new(flow: &Flow, ranks: u32, by_need: bool) -> Keys {
         let nodes = || 0..flow.nodes.len() as u32;
         let by_distance = counting_sort(nodes(), |id| {
             let node = flow.node(NodeId(id));
@@ -28,6 +30,7 @@ impl Keys {
         for (at, &id) in (0..).zip(&order) {
             rounds.resize(rounds.len().max(flow.nodes[id as usize].round as usize + 1), at);
         }
+        let needed = if by_need { needed(flow, ranks, &order, &rounds) } else { Vec::new() };
         let mut position = vec![0; order.len()];
         let mut made: Vec<(u32, u32, u32)> = Vec::new();
         let mut start = 0;
@@ -38,7 +41,9 @@ impl Keys {
                 let (distance, at) = came(flow, NodeId(id), ranks, &position);
                 (distance, at, id)
             }));
-            if !made.is_sorted_by_key(|&(distance, at, _)| (distance, at)) {
+            if by_need {
+                made.sort_by_key(|&(distance, at, id)| (distance, at, needed[id as usize]));
+            } else if !made.is_sorted_by_key(|&(distance, at, _)| (distance, at)) {
                 made.sort_by_key(|&(distance, at, _)| (distance, at));
             }
             for (at, &(.., id)) in (start..).zip(&made) {
@@ -81,6 +86,29 @@ fn came(flow: &Flow, id: NodeId, ranks: u32, position: &[u32]) -> (u32, u32) {
     let away = flow.operands(node).iter().find(|operand| operand.place.rank != node.rank);
     let at = away.and_then(|operand| operand.maker()).map_or(0, |maker| position[maker.index()] + 1);
     (flow.distance(node, ranks), at)
+}
+
+/// By node: which of all nodes, in an order of their own, is the first of another rank to take its value; `u32::MAX` if none does. From the last
+/// round back: those of a round that are needed first come first, for those who make what they take.
+fn needed(flow: &Flow, ranks: u32, order: &[u32], rounds: &[u32]) -> Vec<u32> {
+    let mut needed = vec![u32::MAX; flow.nodes.len()];
+    let mut round: Vec<u32> = Vec::new();
+    let mut end = order.len() as u32;
+    for &start in rounds.iter().rev() {
+        round.clear();
+        round.extend(&order[start as usize..end as usize]);
+        round.sort_by_key(|&id| (flow.distance(flow.node(NodeId(id)), ranks), needed[id as usize]));
+        for (at, &id) in (start..).zip(&round) {
+            let node = flow.node(NodeId(id));
+            let away =
+                flow.operands(node).iter().filter(|operand| operand.place.rank != node.rank && !node.gone);
+            for NodeId(maker) in away.filter_map(|operand| operand.maker()) {
+                needed[maker as usize] = needed[maker as usize].min(at);
+            }
+        }
+        end = start;
+    }
+    needed
 }
 
 /// Items sorted by a small key; items of one key keep their order.

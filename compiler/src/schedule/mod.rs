@@ -35,7 +35,7 @@ use self::program::Order;
 use self::resolve::Resolver;
 use self::transfers::Numbered;
 use crate::graph::{ChunkGraph, Form, PlaceTable};
-use crate::options::{Multicast, Options};
+use crate::options::{Cut, Multicast, Options};
 use crate::source::Sources;
 use crate::trace::Trace;
 use crate::{flow, passes};
@@ -50,23 +50,28 @@ pub fn schedule(trace: &Trace, graph: &ChunkGraph, options: &Options, sources: &
     let spans = spans::intern(trace, sources);
     let finished = memory::finished_values(trace, graph);
     let places = laid_on_each_other(trace, graph);
+    // What is cut in parts is so that nothing of it is stored: rather more slots.
+    let few = match options.cut {
+        Cut::Whole => options.slots.clamp(1, simulate::FEW_SLOTS),
+        Cut::Parts => options.slots.max(1),
+    };
     // Moves as wide as they are; cell by cell only if that gets stuck. Messages with several readers only if they do not.
     let widths = [u32::MAX, options.slots.max(1)].into_iter();
     let ways = widths.flat_map(|widest| [(widest, true), (widest, false)]);
     let mut ways = ways.filter(|&(_, several)| !several || options.multicast == Multicast::Channel);
     let planned = ways.find_map(|(widest, several)| {
-        let mut flow = flow::build(trace, graph, &places, &finished, &spans, widest);
+        let mut flow = flow::build(trace, graph, &places, &finished, &spans, options, widest);
         passes::run(trace, graph, options, &mut flow);
-        let mut keys = Keys::new(&flow, trace.ranks);
+        let mut keys = Keys::new(&flow, trace.ranks, options.cut == Cut::Parts);
         let mut numbered = Numbered::new(&flow, &keys, several);
-        let crowded = !several && numbered.is_crowded(options.slots.clamp(1, simulate::FEW_SLOTS));
+        let crowded = !several && numbered.is_crowded(few);
         let spread = crowded && spread::run(&mut flow, &keys, &numbered, &places);
         if spread {
-            keys = Keys::new(&flow, trace.ranks);
+            keys = Keys::new(&flow, trace.ranks, options.cut == Cut::Parts);
             numbered = numbered.in_rounds_of(&flow, &keys);
         }
         flow.settle_guards(&keys.position);
-        let mut transfers = numbered.decide(&flow, &keys, options, spread);
+        let mut transfers = numbered.decide(&flow, &keys, options, spread.then_some(few));
         let agenda = Agenda::new(&flow, &keys, &transfers, trace.ranks);
         let mut blocks = blocks::assign(&flow, &transfers, &agenda, options);
         let run = simulate::simulate(&flow, &keys, &mut transfers, &agenda, &blocks, options)?;

@@ -136,12 +136,11 @@ impl Numbered {
         self
     }
 
-    /// Says who sends each. If `held`, what is sent along never needs more slots than there are, were in each
+    /// Says who sends each. With `room`, what is sent along never needs more slots than so many, were in each
     /// round all messages to be taken before any is sent.
-    pub(super) fn decide(self, flow: &Flow, keys: &Keys, options: &Options, held: bool) -> Transfers {
+    pub(super) fn decide(self, flow: &Flow, keys: &Keys, options: &Options, room: Option<u32>) -> Transfers {
         let Numbered { mut list, links, of_operand, wishes } = self;
         let ends = links.last().map_or(0, |link: &Link| link.first_end + link.readers);
-        let room = held.then_some(options.slots.clamp(1, super::simulate::FEW_SLOTS));
         decide(flow, keys, options, room, &mut list, &wishes);
         let (starts, fused) = by_maker(&list, &wishes, flow.nodes.len());
         Transfers { list, links, ends, of_operand, starts, fused }

@@ -13,7 +13,7 @@ use plan::reference::{Reference, fill};
 use plan::verify::{Limits, verify_fresh};
 use proptest::prelude::*;
 use rcc_compiler::graph::{Form, build, promise};
-use rcc_compiler::options::{Direct, Multicast, Options, Reach, Tree};
+use rcc_compiler::options::{Cut, Direct, Multicast, Options, Reach, Tree};
 use rcc_compiler::schedule::schedule;
 use rcc_compiler::source::Sources;
 use rcc_compiler::trace::{BufferKind, Move, MoveKind, Trace};
@@ -38,8 +38,9 @@ pub(crate) fn options() -> impl Strategy<Value = Options> {
     let multicast =
         prop_oneof![Just(Multicast::Flat), Just(Multicast::Channel), tree.prop_map(Multicast::Tree)];
     let fuse = proptest::bool::weighted(0.85);
-    let some = (1..5u32, prop_oneof![Just(8u32), 1..4u32], operands, fuse, (direct, reach), multicast);
-    some.prop_map(|(slots, blocks, operands, fuse, (direct, reach), multicast)| Options {
+    let cut = prop_oneof![Just(Cut::Whole), Just(Cut::Parts)];
+    let some = (1..5u32, prop_oneof![Just(8u32), 1..4u32], operands, fuse, (direct, reach), multicast, cut);
+    some.prop_map(|(slots, blocks, operands, fuse, (direct, reach), multicast, cut)| Options {
         slots,
         blocks,
         operands,
@@ -48,6 +49,7 @@ pub(crate) fn options() -> impl Strategy<Value = Options> {
         direct,
         reach,
         multicast,
+        cut,
     })
 }
 
