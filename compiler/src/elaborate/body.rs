@@ -7,12 +7,13 @@ use grammar::span::Span;
 use plan::ids::{BufferId, RankId};
 use plan::plan::Presence;
 
+use super::columns::{self, Task};
 use super::engine::{Engine, Watch, excluded, extents};
 use super::error::{Cut, FaultKind, Var, VarKind};
 use super::halt::{End, Halt, Res};
 use super::loops::{self, Host};
 use super::machine::Machine;
-use crate::check::checked::{Algorithm, Certain, For, Lane, List, Stmt, TableId};
+use crate::check::checked::{Algorithm, Certain, For, Lane, List, Slot, Stmt, TableId};
 use crate::trace::{Buffer, BufferKind, Move, Place};
 
 /// The greatest channel that a label may give.
@@ -111,12 +112,30 @@ pub(crate) struct Walker<'e, 'p> {
     /// Ranks of the place at hand.
     pub rank_list: Vec<u32>,
     collective_buffers: usize,
+    /// The loop at hand, if no other is in it and it has not been looked at.
+    innermost: Option<&'p For>,
+    /// What its turns evaluate.
+    tasks: Vec<Task>,
 }
 
 impl<'p> Host<'p> for Walker<'_, 'p> {
     #[inline]
     fn machine(&mut self) -> &mut Machine<'p> {
         &mut self.engine.machine
+    }
+
+    #[inline]
+    fn turns(&mut self, slot: Slot, first: i64, step: i64, count: u64) {
+        self.engine.machine.columns.clear();
+        if count < columns::LEAST {
+            return;
+        }
+        if let Some(item) = self.innermost.take() {
+            columns::tasks(item, &mut self.tasks);
+        }
+        if !self.tasks.is_empty() {
+            columns::fill(&mut self.engine.machine, &mut self.tasks, slot, first, step, count);
+        }
     }
 }
 
@@ -150,6 +169,8 @@ impl<'e, 'p> Walker<'e, 'p> {
             watch,
             rank_list: Vec::new(),
             collective_buffers: buffers.len(),
+            innermost: None,
+            tasks: Vec::new(),
         }
     }
 
@@ -188,7 +209,7 @@ impl<'e, 'p> Walker<'e, 'p> {
             Stmt::Move(mv) => self.move_(mv),
             Stmt::For(item) => self.for_(item),
             Stmt::If { condition, then, otherwise } => {
-                let branch = if self.machine().test(*condition)? { then } else { otherwise };
+                let branch = if self.machine().value(*condition)? != 0 { then } else { otherwise };
                 self.statements(branch)
             }
             Stmt::Step(body) => {
@@ -199,7 +220,7 @@ impl<'e, 'p> Walker<'e, 'p> {
                 Ok(())
             }
             Stmt::Let { slot, value, .. } => {
-                let value = self.machine().eval(*value)?;
+                let value = self.machine().value(*value)?;
                 self.machine().set(*slot, value);
                 Ok(())
             }
@@ -277,9 +298,14 @@ impl<'e, 'p> Walker<'e, 'p> {
             self.room(moves, span)?;
             self.engine.machine.afford(turns, span)?;
         }
-        loops::run(self, &item.loops, item.cost, &mut |walker: &mut Walker<'e, 'p>| {
+        self.innermost = (!item.nested).then_some(item);
+        let done = loops::run(self, &item.loops, item.cost, &mut |walker: &mut Walker<'e, 'p>| {
             walker.statements(&item.body)
-        })
+        });
+        self.innermost = None;
+        self.tasks.clear();
+        self.machine().columns.clear();
+        done
     }
 
     /// Turns and moves of a loop that are certain, without running it: its bounds and those of loops in it are looked

@@ -3,15 +3,21 @@
 //! In: `checked::Loops` and what to do per turn. Out: that, done. Used by `for`, `sum`, reductions, lists and promises
 //! alike. All turns of a product of ranges are charged before the first one runs.
 
+use super::columns::LANES;
 use super::error::{FaultKind, Var, VarKind};
 use super::halt::{Halt, Res};
 use super::machine::Machine;
-use crate::check::checked::{Binder, Loops};
+use crate::check::checked::{Binder, Loops, Slot};
 
 /// Whoever has a machine.
 pub(crate) trait Host<'p> {
     /// The machine.
     fn machine(&mut self) -> &mut Machine<'p>;
+
+    /// Turns of an innermost loop without a filter are about to begin: so many, in which `slot` has the values `first`,
+    /// `first + step`, …
+    #[inline]
+    fn turns(&mut self, _slot: Slot, _first: i64, _step: i64, _count: u64) {}
 }
 
 /// The values of a binder: `first`, `first + step`, …, `count` of them.
@@ -120,6 +126,14 @@ fn level<'p, H: Host<'p>>(
     };
     let plain = innermost && loops.filter.is_none();
     for turn in 0..values.count {
+        if plain {
+            let lane = turn % LANES;
+            if lane == 0 {
+                let step = if binder.rev { values.step.wrapping_neg() } else { values.step };
+                host.turns(binder.slot, at(turn), step, LANES.min(values.count - turn));
+            }
+            host.machine().columns.lane = lane as usize;
+        }
         host.machine().set(binder.slot, at(turn));
         let done = if plain { body(host) } else { level(host, loops, index + 1, kept, cost, body) };
         if let Err(halt) = done {

@@ -7,6 +7,7 @@
 use grammar::ast::BinaryOp;
 use grammar::span::Span;
 
+use super::columns::Columns;
 use super::error::FaultKind;
 use super::halt::{Halt, Res};
 use super::loops::{self, Host};
@@ -20,7 +21,7 @@ const CALL: u64 = 12;
 
 /// Frames, tables and what may still be spent.
 pub(crate) struct Machine<'p> {
-    program: &'p Program,
+    pub(super) program: &'p Program,
     stack: Vec<i64>,
     base: usize,
     tables: Vec<Vec<i64>>,
@@ -31,6 +32,8 @@ pub(crate) struct Machine<'p> {
     spent: u64,
     budget: u64,
     turn_limit: u64,
+    /// Of the loop at hand.
+    pub(super) columns: Columns,
 }
 
 impl<'p> Machine<'p> {
@@ -45,6 +48,7 @@ impl<'p> Machine<'p> {
             spent: 0,
             budget: limits.turns.saturating_mul(NODES_PER_TURN),
             turn_limit: limits.turns,
+            columns: Columns::default(),
         }
     }
 
@@ -146,6 +150,27 @@ impl<'p> Machine<'p> {
         }
     }
 
+    /// The same; of an expression that stands in the body of a loop, it may be known already.
+    #[inline]
+    pub(crate) fn value(&mut self, id: ExprId) -> Res<i64> {
+        match self.program.exprs.nodes[id.index()] {
+            Node::Int(value) => Ok(value),
+            Node::Slot(slot) => Ok(self.get(slot)),
+            node => match self.columns.get(id) {
+                Some((value, price)) if self.spent.saturating_add(price) <= self.budget => {
+                    self.spent += price;
+                    Ok(value)
+                }
+                _ => self.compound(id, node),
+            },
+        }
+    }
+
+    /// The elements of a table.
+    pub(super) fn table(&self, table: TableId) -> &[i64] {
+        &self.tables[table.index()]
+    }
+
     /// The truth value of an expression.
     #[inline]
     pub(crate) fn test(&mut self, id: ExprId) -> Res<bool> {
@@ -203,37 +228,24 @@ impl<'p> Machine<'p> {
             _ => {}
         }
         let b = self.eval(right)?;
-        let small = (a | b) >> 31 == 0;
-        let value = match op {
-            BinaryOp::Add => a.checked_add(b),
-            BinaryOp::Sub => a.checked_sub(b),
-            BinaryOp::Mul => a.checked_mul(b),
+        match apply(op, a, b) {
+            Some(value) => Ok(value),
+            None => Err(self.without_value(id, op, a, b, right)),
+        }
+    }
+
+    #[cold]
+    fn without_value(&self, id: ExprId, op: BinaryOp, a: i64, b: i64, right: ExprId) -> Box<Halt> {
+        match op {
             BinaryOp::Div | BinaryOp::Rem if b == 0 => {
                 let kind = FaultKind::DivisionByZero { remainder: op == BinaryOp::Rem, value: a };
-                return Err(Halt::fault(kind, self.span(id)));
+                Halt::fault(kind, self.span(id))
             }
-            // Two small operands, nearly always: a 32-bit division is several times faster.
-            BinaryOp::Div if small => Some((a as u32 / b as u32).into()),
-            BinaryOp::Rem if small => Some((a as u32 % b as u32).into()),
-            BinaryOp::Div => a.checked_div_euclid(b),
-            BinaryOp::Rem => Some(a.wrapping_rem_euclid(b)),
             BinaryOp::Shl | BinaryOp::Shr if !(0..64).contains(&b) => {
-                return Err(Halt::fault(FaultKind::ShiftOutOfRange { value: b }, self.span(right)));
+                Halt::fault(FaultKind::ShiftOutOfRange { value: b }, self.span(right))
             }
-            BinaryOp::Shl => Some(a << b).filter(|shifted| shifted >> b == a),
-            BinaryOp::Shr => Some(a >> b),
-            BinaryOp::BitAnd => Some(a & b),
-            BinaryOp::BitXor => Some(a ^ b),
-            BinaryOp::BitOr => Some(a | b),
-            BinaryOp::Eq => Some((a == b).into()),
-            BinaryOp::Ne => Some((a != b).into()),
-            BinaryOp::Lt => Some((a < b).into()),
-            BinaryOp::Le => Some((a <= b).into()),
-            BinaryOp::Gt => Some((a > b).into()),
-            BinaryOp::Ge => Some((a >= b).into()),
-            BinaryOp::And | BinaryOp::Or => Some(b),
-        };
-        value.ok_or_else(|| self.overflow(id, format!("{a} {} {b}", sign(op))))
+            _ => self.overflow(id, format!("{a} {} {b}", sign(op))),
+        }
     }
 
     fn builtin(&mut self, id: ExprId, builtin: Builtin, first: u32, count: u32) -> Res<i64> {
@@ -295,6 +307,41 @@ impl<'p> Host<'p> for Machine<'p> {
     fn machine(&mut self) -> &mut Machine<'p> {
         self
     }
+}
+
+/// What an operator makes of two values (of `and` and `or`: if the left one leaves it open); none if it makes nothing.
+#[inline]
+pub(super) fn apply(op: BinaryOp, a: i64, b: i64) -> Option<i64> {
+    let small = (a | b) >> 31 == 0;
+    match op {
+        BinaryOp::Add => a.checked_add(b),
+        BinaryOp::Sub => a.checked_sub(b),
+        BinaryOp::Mul => a.checked_mul(b),
+        BinaryOp::Div | BinaryOp::Rem if b == 0 => None,
+        // Two small operands, nearly always: a 32-bit division is several times faster.
+        BinaryOp::Div if small => Some((a as u32 / b as u32).into()),
+        BinaryOp::Rem if small => Some((a as u32 % b as u32).into()),
+        BinaryOp::Div => a.checked_div_euclid(b),
+        BinaryOp::Rem => Some(a.wrapping_rem_euclid(b)),
+        BinaryOp::Shl | BinaryOp::Shr if !(0..64).contains(&b) => None,
+        BinaryOp::Shl => Some(a << b).filter(|shifted| shifted >> b == a),
+        BinaryOp::Shr => Some(a >> b),
+        BinaryOp::BitAnd => Some(a & b),
+        BinaryOp::BitXor => Some(a ^ b),
+        BinaryOp::BitOr => Some(a | b),
+        BinaryOp::Eq => Some((a == b).into()),
+        BinaryOp::Ne => Some((a != b).into()),
+        BinaryOp::Lt => Some((a < b).into()),
+        BinaryOp::Le => Some((a <= b).into()),
+        BinaryOp::Gt => Some((a > b).into()),
+        BinaryOp::Ge => Some((a >= b).into()),
+        BinaryOp::And | BinaryOp::Or => Some(b),
+    }
+}
+
+/// What a call costs beside its arguments, in nodes; the body costs so many.
+pub(super) fn call_price(body: u64) -> u64 {
+    (CALL + body).saturating_add(NODES_PER_TURN)
 }
 
 pub(crate) fn gcd(mut a: u64, mut b: u64) -> u64 {

@@ -10,6 +10,7 @@
 
 mod alias;
 pub(crate) mod body;
+mod columns;
 pub(crate) mod engine;
 mod error;
 pub(crate) mod flatten;

@@ -306,7 +306,7 @@ impl<'p> Walker<'_, 'p> {
 
     #[inline]
     fn chunk(&mut self, buffer: u32, id: ExprId) -> Res<u32> {
-        let value = self.machine().eval(id)?;
+        let value = self.machine().value(id)?;
         if (0..i64::from(self.out.chunks)).contains(&value) {
             return Ok(value as u32);
         }
@@ -315,7 +315,7 @@ impl<'p> Walker<'_, 'p> {
 
     #[inline]
     fn block(&mut self, buffer: u32, id: ExprId) -> Res<u32> {
-        let value = self.machine().eval(id)?;
+        let value = self.machine().value(id)?;
         if (0..i64::from(self.extents[buffer as usize].blocks)).contains(&value) {
             return Ok(value as u32);
         }
@@ -324,7 +324,7 @@ impl<'p> Walker<'_, 'p> {
 
     /// First and length of `from..to`, in chunks of a block or in blocks.
     fn range(&mut self, buffer: u32, from: ExprId, to: ExprId, blocks: bool) -> Res<(u32, u32)> {
-        let (start, end) = (self.machine().eval(from)?, self.machine().eval(to)?);
+        let (start, end) = (self.machine().value(from)?, self.machine().value(to)?);
         let most = if blocks { self.extents[buffer as usize].blocks } else { self.out.chunks };
         if end < start {
             let span = self.machine().span(from).to(self.machine().span(to));
@@ -356,7 +356,7 @@ impl<'p> Walker<'_, 'p> {
     #[inline]
     pub(crate) fn rank(&mut self, ranks: &'p Ranks) -> Res<u32> {
         if let Ranks::One(id) = ranks {
-            let value = self.machine().eval(*id)?;
+            let value = self.machine().value(*id)?;
             return self.rank_of(value, *id);
         }
         self.list_ranks(ranks)?;
@@ -378,7 +378,7 @@ impl<'p> Walker<'_, 'p> {
         self.rank_list.clear();
         match ranks {
             Ranks::One(id) => {
-                let value = self.machine().eval(*id)?;
+                let value = self.machine().value(*id)?;
                 let rank = self.rank_of(value, *id)?;
                 self.rank_list.push(rank);
             }
@@ -393,7 +393,7 @@ impl<'p> Walker<'_, 'p> {
                     let size = self.shape[level];
                     match coord {
                         Some(id) => {
-                            let value = self.machine().eval(*id)?;
+                            let value = self.machine().value(*id)?;
                             if !(0..i64::from(size)).contains(&value) {
                                 let level = self.algorithm.level_names[level].clone();
                                 let kind = FaultKind::CoordinateOutOfRange { value, level, size };

@@ -1,5 +1,6 @@
 //! `check` and `elaborate` against expectations written by hand, and against hostile input.
 
+mod columns;
 mod faults;
 mod hostile;
 mod moves;
