@@ -18,9 +18,9 @@ use plan::plan::{ChannelKind, Operand, Plan, Role, Step};
 pub enum Use {
     /// Never read.
     Unread,
-    /// Read by one step that only sends it on.
+    /// Read only by steps that do nothing but send it on.
     SentOn,
-    /// Read by one step that only stores it elsewhere.
+    /// Read only by steps that do nothing but send it on or store it elsewhere.
     CopiedOn,
     /// A message stored as it came, read by one step that combines it with other values.
     FoldedOnce,
@@ -198,20 +198,12 @@ pub fn count(plan: &Plan) -> Count {
 }
 
 fn judge(plan: &Plan, (rank, buffer, cell): (RankId, BufferId, u32), value: &Value, count: &mut Count) {
+    let mut readers = value.readers.iter().map(|reader| &plan.steps[reader.index()]);
     let used = match value.readers[..] {
         [] => Use::Unread,
-        [reader] => {
-            let step = &plan.steps[reader.index()];
-            if only_sends(plan, step) {
-                Use::SentOn
-            } else if only_copies(plan, step) {
-                Use::CopiedOn
-            } else if only_receives(plan, &plan.steps[value.by.index()]) {
-                Use::FoldedOnce
-            } else {
-                return;
-            }
-        }
+        _ if readers.clone().all(|step| only_sends(plan, step)) => Use::SentOn,
+        _ if readers.all(|step| only_sends(plan, step) || only_copies(plan, step)) => Use::CopiedOn,
+        [_] if only_receives(plan, &plan.steps[value.by.index()]) => Use::FoldedOnce,
         _ => return,
     };
     let read_by = value.readers.first().copied();
