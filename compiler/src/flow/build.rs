@@ -12,7 +12,7 @@ use super::originals::Originals;
 use super::parts::Parts;
 use super::pieces::{Cutter, ENTRY};
 use super::{Flow, Home, Kind, Node, NodeId, Operand};
-use crate::graph::{ChunkGraph, PlaceTable};
+use crate::graph::{ChunkGraph, PlaceTable, adds};
 use crate::options::{Cut, Options};
 use crate::schedule::memory::Finished;
 use crate::schedule::spans::Spans;
@@ -31,7 +31,10 @@ pub(crate) fn build(
     let live = Live::new(trace, graph);
     let mut flow = Flow::default();
     flow.nodes.reserve(trace.moves.len());
-    flow.operands.reserve(trace.sources.len());
+    // All that moves read, and as many again, which passes may append. Room is no memory until it is written to, but to
+    // have to move is time and memory.
+    let operands = trace.sources.len() + trace.moves.iter().filter(|mv| adds(trace, mv)).count();
+    flow.operands.reserve(2 * operands);
     let within = |mv: &Move| trace.sources(mv).iter().all(|source| source.rank == mv.to.rank);
     let copies = trace.moves.iter().any(within);
     let mut hazards = Hazards::new(places, copies);

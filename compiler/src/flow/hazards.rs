@@ -15,6 +15,8 @@ use crate::trace::Place;
 pub(super) struct Hazards<'a> {
     places: &'a PlaceTable,
     cells: Vec<Cell>,
+    /// By place: the node that wrote it first in the last group of several that wrote it; [`NOBODY`]: none did.
+    writer: Vec<u32>,
     /// Who read it in that last round, and one more than the last round in which another one did. Empty if no
     /// rank copies within itself.
     reader: Vec<(u32, u32)>,
@@ -27,8 +29,6 @@ struct Cell {
     written: u32,
     /// One more than the last round of a read since.
     read: u32,
-    /// The node that wrote it first in the last group that wrote it; [`NOBODY`]: none did.
-    writer: u32,
 }
 
 const NOBODY: u32 = u32::MAX;
@@ -38,7 +38,8 @@ impl<'a> Hazards<'a> {
         let len = places.len();
         Hazards {
             places,
-            cells: vec![Cell { written: 0, read: 0, writer: NOBODY }; len],
+            cells: vec![Cell { written: 0, read: 0 }; len],
+            writer: Vec::new(),
             reader: if copies { vec![(NOBODY, 0); len] } else { Vec::new() },
         }
     }
@@ -50,6 +51,51 @@ impl<'a> Hazards<'a> {
 
     /// Gives the nodes from `first` on their rounds: one group.
     pub(super) fn group(&mut self, flow: &mut Flow, first: usize) {
+        if first + 1 == flow.nodes.len() {
+            self.single(flow, first);
+        } else {
+            self.several(flow, first);
+        }
+    }
+
+    /// A node that is a group: what it reads and writes of the same places is its own business. (The cells of a node follow
+    /// each other.)
+    fn single(&mut self, flow: &mut Flow, id: usize) {
+        let node = flow.nodes[id];
+        let width = node.width as usize;
+        let cells = |place: Place| {
+            let start = self.places.index(place) as usize;
+            start..start + width
+        };
+        let home = cells(home(flow, id));
+        let written = |cells: &[Cell]| cells.iter().map(|cell| cell.written).max().unwrap_or(0);
+        let read = |place: Place| written(&self.cells[cells(place)]);
+        let round = flow.operands(&node).iter().map(|operand| read(operand.place)).max().unwrap_or(0);
+        let touched = self.cells[home.clone()].iter().map(|cell| cell.written.max(cell.read));
+        let hazard = touched.max().unwrap_or(0);
+        if let Some(but_for) = self.but_for_its_reader(flow, id) {
+            flow.hazard_but_for.insert(NodeId(id as u32), but_for);
+        }
+        let round = round.max(hazard);
+        (flow.nodes[id].round, flow.nodes[id].hazard) = (round, hazard);
+        self.cells[home.clone()].fill(Cell { written: round + 1, read: 0 });
+        if let Some(readers) = self.reader.get_mut(home.clone()) {
+            readers.fill((NOBODY, 0));
+        }
+        for at in Flow::range(&node) {
+            let start = self.places.index(flow.operands[at].place) as usize;
+            for index in start..start + width {
+                if !home.contains(&index) {
+                    self.note_read(index, id as u32, round + 1);
+                }
+            }
+        }
+    }
+
+    fn several(&mut self, flow: &mut Flow, first: usize) {
+        if self.writer.is_empty() {
+            self.writer = vec![NOBODY; self.cells.len()];
+        }
         // 1. What the group finds, and what it will overwrite.
         for id in first..flow.nodes.len() {
             let node = &flow.nodes[id];
@@ -62,10 +108,9 @@ impl<'a> Hazards<'a> {
             let mut hazard = 0;
             for i in 0..node.width {
                 let at = self.places.index(home(flow, id).plus(i)) as usize;
-                let cell = &mut self.cells[at];
-                hazard = hazard.max(cell.written).max(cell.read);
-                if !cell.is_of_group(first) {
-                    cell.writer = id as u32;
+                hazard = hazard.max(self.cells[at].written).max(self.cells[at].read);
+                if !self.in_group(at, first) {
+                    self.writer[at] = id as u32;
                 }
             }
             let hazard_but_for = self.but_for_its_reader(flow, id);
@@ -83,8 +128,8 @@ impl<'a> Hazards<'a> {
                 for at in Flow::range(&node) {
                     for i in 0..node.width {
                         let index = self.places.index(flow.operands[at].place.plus(i)) as usize;
-                        if self.cells[index].is_of_group(first) {
-                            let writer = &mut flow.nodes[self.cells[index].writer as usize];
+                        if self.in_group(index, first) {
+                            let writer = &mut flow.nodes[self.writer[index] as usize];
                             writer.round = writer.round.max(ready[id - first]);
                         }
                     }
@@ -102,8 +147,7 @@ impl<'a> Hazards<'a> {
             flow.nodes[id].round = round;
             for i in 0..width {
                 let at = self.places.index(to.plus(i)) as usize;
-                let cell = &mut self.cells[at];
-                (cell.written, cell.read) = (round + 1, 0);
+                self.cells[at] = Cell { written: round + 1, read: 0 };
                 if let Some(reader) = self.reader.get_mut(at) {
                     *reader = (NOBODY, 0);
                 }
@@ -118,12 +162,11 @@ impl<'a> Hazards<'a> {
                 let own = at == node.first as usize && place == home(flow, id);
                 for i in 0..node.width {
                     let index = self.places.index(place.plus(i)) as usize;
-                    let cell = self.cells[index];
-                    if !cell.is_of_group(first) {
+                    if !self.in_group(index, first) {
                         self.note_read(index, id as u32, node.round + 1);
-                    } else if !own && !node.is_signal() && cell.writer != id as u32 {
+                    } else if !own && !node.is_signal() && self.writer[index] != id as u32 {
                         // (A signal may also be told later: it then tells of more arrivals.)
-                        self.cut_short(flow, at, NodeId(cell.writer));
+                        self.cut_short(flow, at, NodeId(self.writer[index]));
                     }
                 }
             }
@@ -164,6 +207,11 @@ impl<'a> Hazards<'a> {
         Some((reader, hazard))
     }
 
+    /// Whether a node of the group that begins with node `first` writes a place.
+    fn in_group(&self, place: usize, first: usize) -> bool {
+        self.writer[place] != NOBODY && self.writer[place] as usize >= first
+    }
+
     /// `by` overwrites what an operand of the same group reads. Which of several does so first is settled with the order of all
     /// nodes; until then the one of the earliest round stands for them.
     fn cut_short(&self, flow: &mut Flow, operand: usize, by: NodeId) {
@@ -178,13 +226,6 @@ impl<'a> Hazards<'a> {
             let others = flow.other_guards.len() as u32;
             flow.set_special(operand, Special { guard: Some(guard), others, ..special });
         }
-    }
-}
-
-impl Cell {
-    /// Whether a node of the group that begins with node `first` writes it.
-    fn is_of_group(&self, first: usize) -> bool {
-        self.writer != NOBODY && self.writer as usize >= first
     }
 }
 
