@@ -15,6 +15,10 @@ pub(crate) const LANES: u64 = 512;
 /// Fewer turns than this are not worth it.
 pub(crate) const LEAST: u64 = 16;
 
+/// Nodes evaluated for one expression at most, those of functions each time they are called: functions that call each other
+/// twice soon have more than anyone can pay for, and columns are made before anyone pays.
+const NODES: u32 = 1000;
+
 /// The columns at hand.
 #[derive(Debug, Default)]
 pub(crate) struct Columns {
@@ -23,6 +27,8 @@ pub(crate) struct Columns {
     list: Vec<(ExprId, Priced)>,
     /// The turn at hand.
     pub lane: usize,
+    /// How many more nodes may be evaluated for the expression at hand.
+    left: u32,
 }
 
 /// The values of an expression, one per turn.
@@ -133,6 +139,7 @@ pub(crate) fn fill(
                 return true;
             }
         };
+        machine.columns.left = NODES;
         let found = evaluate(machine, id, &known, true);
         if let Some(slot) = kept {
             // Whoever reads the slot pays for no call.
@@ -158,6 +165,7 @@ pub(crate) fn fill(
 /// The column of an expression; none if some turn fails, or may evaluate only a part of it. `outer`: slots that are not
 /// known stand still in the frame at hand; else there are none.
 fn evaluate(machine: &mut Machine<'_>, id: ExprId, known: &Known, outer: bool) -> Option<Priced> {
+    machine.columns.left = machine.columns.left.checked_sub(1)?;
     let exprs = &machine.program.exprs;
     let is_known = |slot: Slot| known.iter().any(|&(known, _)| known == slot);
     let free = |column| Some(Priced { column, price: 0 });

@@ -95,3 +95,17 @@ fn calls_cost_the_same() {
     let calls = (called - plain) / 160;
     assert!((6..20).contains(&calls), "{called} {plain}");
 }
+
+#[test]
+fn calls_that_no_one_can_pay_for_are_not_made() {
+    let doubled = (1..60).map(|i| format!("fn f{i}(a) = f{}(a) + f{}(a) ", i - 1, i - 1)).collect::<String>();
+    let text = format!(
+        "fn f0(a) = a {doubled}
+        {ANY} algorithm x on ranks[n] implements any {{ chunks n for c in 0..n {{ data[c] @ f59(c) = data[c] @ 1 }} }}"
+    );
+    let checked = check(&text);
+    assert!(checked.errors.is_empty(), "{:?}", shown(&checked));
+    let limits = Limits { turns: 1 << 20, ..Limits::default() };
+    let error = elaborate_checked(&checked, &[64], &[], &limits).expect_err("2^59 calls");
+    assert!(format!("{error:?}").contains("TooManyTurns"), "{error:?}");
+}
