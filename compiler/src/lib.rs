@@ -7,6 +7,7 @@ pub mod check;
 pub mod choice;
 pub mod chooser;
 pub mod cost;
+mod counting;
 pub mod diagnostics;
 pub mod elaborate;
 mod flow;

@@ -6,6 +6,7 @@
 //! different ways: `parts`). An operand
 //! knows the one node that made exactly its cells, if there is one: only then can the two be fused.
 
+mod arrange;
 mod bits;
 mod build;
 mod check;

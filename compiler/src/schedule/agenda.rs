@@ -33,56 +33,79 @@ pub(super) struct Agenda {
 impl Agenda {
     /// Sorts the events of each rank.
     pub(super) fn new(flow: &Flow, keys: &Keys, transfers: &Transfers, ranks: u32) -> Agenda {
-        // Sends and saves, by the round they belong to; those of one round in the order of their readers.
-        let mut reads: Vec<(u32, RankId, Event)> = Vec::new();
-        for &id in keys.order.iter().filter(|id| !flow.node(**id).gone) {
-            let node = flow.node(id);
-            for at in Flow::range(node) {
-                let due = keys.due(flow, at as u32, id);
-                let round = flow.node(due).round;
-                let transfer = transfers.of_operand[at];
-                if transfer != NONE {
-                    let id = TransferId(transfer);
-                    if !transfers.leads(id) {
-                        continue;
-                    }
-                    let transfer = &transfers.list[id.index()];
-                    match transfer.sent {
-                        Sent::Alone => reads.push((round, transfer.from, Event::Send(id))),
-                        Sent::Aside => reads.push((round, transfer.from, Event::Aside(id))),
-                        Sent::Fused | Sent::Later { .. } => {}
-                    }
-                } else if flow.special(at).guard == Some(due) {
-                    // The place is overwritten in the same `step`, by a node that comes first.
-                    let save = Event::Save(id, (at - node.first as usize) as u16);
-                    reads.push((round, node.rank, save));
-                }
+        let mut made = keys.by_rank(flow);
+        made.retain(|id| !flow.node(*id).gone);
+        let mut made = made.chunk_by(|a, b| flow.node(*a).rank == flow.node(*b).rank).peekable();
+        let reads = reads(flow, keys, transfers);
+        let mut reads = reads.chunk_by(|a, b| a.rank == b.rank).peekable();
+        let mut agenda = Agenda { events: Vec::new(), starts: vec![0] };
+        let mut sorted: Vec<(u32, u32, u32, Event)> = Vec::new();
+        for rank in (0..ranks).map(RankId) {
+            // Those of one round in the order of their readers.
+            sorted.clear();
+            let of_rank = reads.next_if(|of_rank| of_rank[0].rank == rank).unwrap_or_default();
+            sorted.extend(of_rank.iter().map(|read| (read.round, read.reader, read.operand, read.event)));
+            sorted.sort_unstable_by_key(|&(round, reader, operand, _)| (round, reader, operand));
+            let mut sorted = sorted.iter().peekable();
+            for &id in made.next_if(|of_rank| flow.node(of_rank[0]).rank == rank).unwrap_or_default() {
+                let round = flow.node(id).round;
+                let now = std::iter::from_fn(|| sorted.next_if(|&&(due, ..)| due <= round));
+                agenda.events.extend(now.map(|&(.., event)| event));
+                agenda.events.push(Event::Make(id));
             }
+            agenda.events.extend(sorted.map(|&(.., event)| event));
+            agenda.starts.push(agenda.events.len() as u32);
         }
-        reads.sort_by_key(|&(round, ..)| round);
-        let mut starts = vec![0u32; ranks as usize + 1];
-        let made = || keys.order.iter().filter(|id| !flow.node(**id).gone);
-        for rank in reads.iter().map(|&(_, rank, _)| rank).chain(made().map(|id| flow.node(*id).rank)) {
-            starts[rank.index() + 1] += 1;
-        }
-        for i in 1..starts.len() {
-            starts[i] += starts[i - 1];
-        }
-        let mut next = starts.clone();
-        let mut events = vec![Event::Make(NodeId(0)); starts.last().map_or(0, |&n| n as usize)];
-        let mut put = |rank: RankId, event| {
-            let slot = &mut next[rank.index()];
-            events[*slot as usize] = event;
-            *slot += 1;
-        };
-        let mut reads = reads.into_iter().peekable();
-        for &id in made() {
-            let node = flow.node(id);
-            while let Some((_, rank, event)) = reads.next_if(|&(round, ..)| round <= node.round) {
-                put(rank, event);
-            }
-            put(node.rank, Event::Make(id));
-        }
-        Agenda { events, starts }
+        agenda
     }
+}
+
+/// Something that a rank reads from memory for a step to come.
+#[derive(Clone, Copy)]
+struct Read {
+    rank: RankId,
+    /// In which it must be read.
+    round: u32,
+    /// Who reads it: the place in T, and which of its operands it is.
+    reader: u32,
+    operand: u32,
+    event: Event,
+}
+
+/// Sends and saves, rank by rank.
+fn reads(flow: &Flow, keys: &Keys, transfers: &Transfers) -> Vec<Read> {
+    let read = |rank, operand: u32, reader, due: NodeId, event| Read {
+        rank,
+        round: flow.node(due).round,
+        reader: keys.at(reader),
+        operand,
+        event,
+    };
+    let mut reads = Vec::new();
+    for (id, transfer) in (0..).map(TransferId).zip(&transfers.list) {
+        let event = match transfer.sent {
+            _ if !transfers.leads(id) => continue,
+            Sent::Alone => Event::Send(id),
+            Sent::Aside => Event::Aside(id),
+            Sent::Fused | Sent::Later { .. } => continue,
+        };
+        let due = keys.due(flow, transfer.operand, transfer.reader);
+        reads.push(read(transfer.from, transfer.operand, transfer.reader, due, event));
+    }
+    let saved = (0..flow.nodes.len() as u32).map(NodeId).filter(|id| flow.guarded && !flow.node(*id).gone);
+    for id in saved {
+        let node = flow.node(id);
+        for at in Flow::range(node).filter(|&at| transfers.of_operand[at] == NONE) {
+            let due = keys.due(flow, at as u32, id);
+            if flow.special(at).guard == Some(due) {
+                // The place is overwritten in the same `step`, by a node that comes first.
+                let event = Event::Save(id, (at - node.first as usize) as u16);
+                reads.push(read(node.rank, at as u32, id, due, event));
+            }
+        }
+    }
+    if !reads.is_sorted_by_key(|read| read.rank) {
+        reads.sort_by_key(|read| read.rank);
+    }
+    reads
 }

@@ -5,6 +5,7 @@
 //! another rank was made there, so that its makers can send it along; then, where messages are cut in parts, in the order in which others
 //! need it; then as written.
 
+use crate::counting::counting_sort;
 use crate::flow::{Flow, NodeId};
 
 /// One order of all nodes.
@@ -53,6 +54,22 @@ impl Keys {
             start = end;
         }
         Keys { order: order.into_iter().map(NodeId).collect(), position, rounds }
+    }
+
+    /// Renames the nodes of a flow, rank by rank in this order.
+    #[must_use]
+    pub(super) fn arrange(&mut self, flow: Flow) -> Flow {
+        let flow = flow.by_rank(&mut self.order);
+        for (at, id) in (0..).zip(&self.order) {
+            self.position[id.index()] = at;
+        }
+        flow
+    }
+
+    /// All nodes rank by rank, those of a rank in order.
+    pub(super) fn by_rank(&self, flow: &Flow) -> Vec<NodeId> {
+        let sorted = counting_sort(self.order.iter().map(|id| id.0), |id| flow.nodes[id as usize].rank.0);
+        sorted.into_iter().map(NodeId).collect()
     }
 
     /// When a round begins: before all its nodes.
@@ -109,31 +126,4 @@ fn needed(flow: &Flow, ranks: u32, order: &[u32], rounds: &[u32]) -> Vec<u32> {
         end = start;
     }
     needed
-}
-
-/// Items sorted by a small key; items of one key keep their order.
-pub(super) fn counting_sort(
-    items: impl IntoIterator<Item = u32> + Clone,
-    key: impl Fn(u32) -> u32,
-) -> Vec<u32> {
-    let mut starts: Vec<u32> = Vec::new();
-    let mut count = 0;
-    for item in items.clone() {
-        let key = key(item) as usize + 1;
-        if starts.len() <= key {
-            starts.resize(key + 1, 0);
-        }
-        starts[key] += 1;
-        count += 1;
-    }
-    for i in 1..starts.len() {
-        starts[i] += starts[i - 1];
-    }
-    let mut sorted = vec![0; count];
-    for item in items {
-        let at = &mut starts[key(item) as usize];
-        sorted[*at as usize] = item;
-        *at += 1;
-    }
-    sorted
 }

@@ -63,6 +63,7 @@ pub fn schedule(trace: &Trace, graph: &ChunkGraph, options: &Options, sources: &
         let mut flow = flow::build(trace, graph, &places, &finished, &spans, options, widest);
         passes::run(trace, graph, options, &mut flow);
         let mut keys = Keys::new(&flow, trace.ranks, options.cut == Cut::Parts);
+        flow = keys.arrange(flow);
         let mut numbered = Numbered::new(&flow, &keys, several);
         let crowded = !several && numbered.is_crowded(few);
         let spread = crowded && spread::run(&mut flow, &keys, &numbered, &places);

@@ -8,8 +8,9 @@
 
 use rustc_hash::FxHashMap;
 
-use super::keys::{Keys, counting_sort};
+use super::keys::Keys;
 use super::transfers::{NONE, Transfer, Wish};
+use crate::counting::counting_sort;
 use crate::flow::{Flow, NodeId};
 use crate::trace::Place;
 

@@ -12,8 +12,9 @@ use std::collections::VecDeque;
 
 use plan::ids::RankId;
 
-use super::keys::{Keys, counting_sort};
+use super::keys::Keys;
 use super::multicast::{self, Groups};
+use crate::counting::counting_sort;
 use crate::flow::{Flow, NodeId};
 use crate::options::Options;
 
@@ -97,8 +98,14 @@ pub(super) struct Numbered {
 impl Numbered {
     /// All transfers; those of one value to several ranks as one message on one channel if `multicast`.
     pub(super) fn new(flow: &Flow, keys: &Keys, multicast: bool) -> Numbered {
-        let (mut list, wishes) = collect(flow, keys);
-        let groups = if multicast { multicast::find(flow, keys, &list, &wishes) } else { Groups::default() };
+        let (mut list, wishes, groups) = if multicast {
+            let (list, wishes) = collect(flow, keys, &keys.order);
+            let groups = multicast::find(flow, keys, &list, &wishes);
+            (list, wishes, groups)
+        } else {
+            let (list, wishes) = collect(flow, keys, &keys.by_rank(flow));
+            (list, wishes, Groups::default())
+        };
         let (links, wishes) = number(&mut list, &wishes, &groups);
         let mut of_operand = vec![NONE; flow.operands.len()];
         for (id, transfer) in (0..).zip(&list) {
@@ -187,9 +194,9 @@ pub(super) struct Wish {
 }
 
 /// All transfers in the order of their readers.
-fn collect(flow: &Flow, keys: &Keys) -> (Vec<Transfer>, Vec<Wish>) {
+fn collect(flow: &Flow, keys: &Keys, readers: &[NodeId]) -> (Vec<Transfer>, Vec<Wish>) {
     let (mut list, mut wishes) = (Vec::new(), Vec::new());
-    for &reader in keys.order.iter().filter(|id| !flow.node(**id).gone) {
+    for &reader in readers.iter().filter(|id| !flow.node(**id).gone) {
         let node = flow.node(reader);
         let operands = Flow::range(node);
         for at in operands.clone() {
@@ -222,10 +229,15 @@ fn due(flow: &Flow, keys: &Keys, operand: u32, reader: NodeId) -> u32 {
 /// Sorts transfers by channel, and numbers channels and messages; channels with several readers come last.
 fn number(list: &mut Vec<Transfer>, wishes: &[Wish], groups: &Groups) -> (Vec<Link>, Vec<Wish>) {
     let mut sorted: Vec<u32> = (0..list.len() as u32).filter(|&id| !groups.has(id)).collect();
-    if wishes.iter().any(|wish| wish.lane != 0) {
-        sorted.sort_by_key(|&id| wishes[id as usize].lane);
+    let (to, lane) = (|id: &u32| wishes[*id as usize].to, |id: &u32| wishes[*id as usize].lane);
+    if !sorted.is_sorted_by_key(to) {
+        sorted = counting_sort(sorted, |id| to(&id));
     }
-    let sorted = counting_sort(sorted, |id| wishes[id as usize].to);
+    for of_reader in sorted.chunk_by_mut(|a, b| to(a) == to(b)) {
+        if !of_reader.is_sorted_by_key(lane) {
+            of_reader.sort_by_key(lane);
+        }
+    }
     let mut sorted = counting_sort(sorted, |id| list[id as usize].from.0);
     let mut links: Vec<Link> = Vec::new();
     let mut known = (0, 0, 0);

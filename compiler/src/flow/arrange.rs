@@ -1,0 +1,53 @@
+//! Nodes rank by rank, as they act.
+//!
+//! In: a flow as the passes leave it, and an order of its nodes. Out: the same flow with its nodes, and their operands, one rank
+//! after the other, those of a rank in that order. The one hard idea: most of what comes after the passes goes through what one
+//! rank does. In the order of a program (a step of all ranks, then the next) each node is a cache miss; here all that a rank
+//! does fits a cache, and its neighbour was just read.
+
+use super::{Flow, NodeId, SEVERAL, SPECIAL};
+use crate::counting::counting_sort;
+
+impl Flow {
+    /// The same flow rank by rank; `order` comes to hold the new names of its nodes. (What only passes ask for is left out.)
+    #[must_use]
+    pub(crate) fn by_rank(mut self, order: &mut [NodeId]) -> Flow {
+        let sorted = counting_sort(order.iter().map(|id| id.0), |id| self.nodes[id as usize].rank.0);
+        let mut name = vec![NodeId(0); sorted.len()];
+        for (new, &old) in (0..).zip(&sorted) {
+            name[old as usize] = NodeId(new);
+        }
+        order.iter_mut().for_each(|id| *id = name[id.index()]);
+
+        let mut flow = Flow { guarded: self.guarded, ..Flow::default() };
+        flow.nodes.reserve_exact(sorted.len());
+        flow.operands.reserve_exact(self.nodes.iter().map(|node| node.count as usize).sum());
+        for &old in &sorted {
+            let node = self.nodes[old as usize];
+            let first = flow.operands.len();
+            for at in Flow::range(&node) {
+                let mut operand = self.operands[at];
+                operand.set_maker(operand.maker().map(|maker| name[maker.index()]));
+                if operand.maker & SPECIAL != 0 {
+                    flow.special.resize(flow.operands.len(), (0, 0));
+                    flow.special.push(self.special.get(at).copied().unwrap_or_default());
+                }
+                flow.operands.push(operand);
+            }
+            flow.nodes.push(super::Node { first: first as u32, ..node });
+        }
+        let rename = |node: u32| node.checked_sub(1).map_or(0, |old| name[old as usize].0 + 1);
+        for (by, guard) in &mut flow.special {
+            *by = rename(*by);
+            if *guard & SEVERAL == 0 {
+                *guard = rename(*guard);
+            }
+        }
+        self.other_guards.iter_mut().for_each(|(node, _)| *node = name[node.index()]);
+        flow.other_guards = self.other_guards;
+        self.extra.iter_mut().for_each(|(node, _)| *node = name[node.index()]);
+        self.extra.sort_by_key(|&(node, _)| node);
+        flow.extra = self.extra;
+        flow
+    }
+}
