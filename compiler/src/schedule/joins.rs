@@ -1,110 +1,215 @@
 //! Neighbours that do the same to neighbouring cells become one wide step.
 //!
-//! In: what each rank does, block by block. Out: of each event, whether the next one of its block continues it. Both ends of every
-//! channel must agree, so what one end cannot join the other end does not either. The events stay the same, in the same order: nothing
-//! that was found for them changes, and executors may send several small ones as one message (docs/plan.md §3).
+//! In: a plan. Out: the same plan with such steps as one. Both ends of every channel must agree, so what one end cannot join the
+//! other end does not either. The cells stay the same, in the same order: nothing that was found for the steps changes, and executors may
+//! send several small ones as one message (docs/plan.md §3).
 
-use plan::plan::Operand;
+use std::ops::Range;
 
-use super::program::Order;
-use super::resolve::{Resolver, Shape};
-use super::simulate::Run;
-use super::transfers::TransferId;
-use super::waits::Waits;
+use plan::ids::{BlockId, StepId};
+use plan::plan::{ChannelKind, Operand, Plan, Step};
 
-/// By event: whether the next of its block is part of the same step.
-pub(super) fn find(resolver: &Resolver<'_>, run: &Run, order: &Order, waits: &Waits) -> Vec<bool> {
-    let mut joined = vec![false; run.events.len()];
-    let mut wanted = false;
-    let overlaid = !resolver.trace.inplace.is_empty();
-    let (mut before, mut here): (Vec<Operand>, Vec<Operand>) = (Vec::new(), Vec::new());
-    for block in order.blocks() {
-        let mut last: Option<(u32, Shape)> = None;
-        let mut width = 0;
-        for &event in block {
-            here.clear();
-            let shape = resolver.operands(run.events[event as usize], &mut here);
-            if let Some((earlier, of_earlier)) = last {
-                // Where a form lays places on each other, neighbours of the plan may meet in memory.
-                let local = |operand: &Operand| matches!(operand, Operand::Local { .. });
-                let (sources, destinations) = here.split_at(shape.sources as usize);
-                let meets = overlaid && sources.iter().any(local) && destinations.iter().any(local);
-                let apart = meets || waits.is_awaited(earlier) || !waits.of(event).is_empty();
-                let same = !apart && Shape { width: shape.width, ..of_earlier } == shape;
-                joined[earlier as usize] =
-                    same && continues(resolver, &of_earlier, (&before, &here), width + shape.width);
-                width = if joined[earlier as usize] { width + shape.width } else { 0 };
-                wanted |= joined[earlier as usize];
-            }
-            width = width.max(shape.width);
-            last = Some((event, shape));
-            std::mem::swap(&mut before, &mut here);
-        }
+/// Joins what can be; `overlaid` if some form lays other places on each other than entry and exit of one.
+pub(super) fn run(plan: &mut Plan, overlaid: bool) {
+    let mut joined = find(plan, overlaid);
+    if joined.contains(&true) {
+        agree(plan, &mut joined);
+        merge(plan, &joined);
     }
-    if wanted {
-        agree(resolver, run, order, &mut joined);
+}
+
+/// By step: whether the next of its block continues it.
+fn find(plan: &Plan, overlaid: bool) -> Vec<bool> {
+    let mut joined = vec![false; plan.steps.len()];
+    let mut awaited = Vec::new();
+    if !plan.waits.is_empty() {
+        awaited = vec![false; plan.steps.len()];
+        plan.waits.iter().for_each(|step| awaited[step.index()] = true);
+    }
+    for block in &plan.blocks {
+        let body = block.body.start as usize..block.body.end as usize;
+        let mut width = plan.steps[body.clone()].first().map_or(0, |step| step.width);
+        for (at, pair) in (body.start..).zip(plan.steps[body].windows(2)) {
+            let [earlier, here] = pair else { continue };
+            let total = width + here.width;
+            let waits = here.wait_count > 0 || awaited.get(at).is_some_and(|&awaited| awaited);
+            joined[at] = !waits && alike(earlier, here) && continues(plan, earlier, here, total, overlaid);
+            width = if joined[at] { total } else { here.width };
+        }
     }
     joined
 }
 
-/// Whether `here` does for the following cells what `before`, of the given shape, does for its own; `width` cells in all
-/// would be one step.
-fn continues(
-    resolver: &Resolver<'_>,
-    shape: &Shape,
-    (before, here): (&[Operand], &[Operand]),
-    width: u32,
-) -> bool {
+fn alike(a: &Step, b: &Step) -> bool {
+    let shape = |step: &Step| (step.sources, step.destinations, step.round_each, step.post, step.span);
+    shape(a) == shape(b)
+}
+
+/// Whether `here` does for the following cells what `before` does for its own; `width` cells in all would be one step.
+fn continues(plan: &Plan, before: &Step, here: &Step, width: u32, overlaid: bool) -> bool {
     let follows = |(a, b): (&Operand, &Operand)| match (*a, *b) {
-        (Operand::Channel(a), Operand::Channel(b)) => a == b && !resolver.transfers.links[a.index()].counter,
+        (Operand::Channel(a), Operand::Channel(b)) => {
+            a == b && plan.channels[a.index()].kind != ChannelKind::Counter
+        }
         (Operand::Local { buffer: a, cell }, Operand::Local { buffer: b, cell: next }) => {
-            a == b && next == cell + shape.width
+            a == b && next == cell + before.width
         }
         _ => false,
     };
-    // A step may not read a cell that another cell of the same step writes: executors may do several at once.
-    let (sources, destinations) = here.split_at(shape.sources as usize);
+    if !operands(plan, before).iter().zip(operands(plan, here)).all(follows) {
+        return false;
+    }
+    // A step may not read a cell that another cell of the same step writes: executors may do several at once. And where a
+    // form lays places on each other, neighbours of the plan may meet in memory.
     let meets = |a: &Operand, b: &Operand| match (*a, *b) {
         (Operand::Local { buffer: a, cell: x }, Operand::Local { buffer: b, cell: y }) => {
-            a == b && x != y && x.abs_diff(y) < width
+            overlaid || (a == b && x != y && x.abs_diff(y) < width)
         }
         _ => false,
     };
-    before.iter().zip(here).all(follows)
-        && !sources.iter().any(|source| destinations.iter().any(|destination| meets(source, destination)))
+    let (sources, destinations) = operands(plan, here).split_at(here.sources as usize);
+    !sources.iter().any(|source| destinations.iter().any(|destination| meets(source, destination)))
+}
+
+fn operands<'a>(plan: &'a Plan, step: &Step) -> &'a [Operand] {
+    &plan.operands[range(step)]
+}
+
+fn range(step: &Step) -> Range<usize> {
+    let first = step.operands as usize;
+    first..first + step.sources as usize + step.destinations as usize
+}
+
+/// Who sends, and who takes, each message.
+struct Messages {
+    /// By operand: the number of the message on its channel.
+    number: Vec<u32>,
+    /// By channel, and by reader's end of one: where its messages start in the lists.
+    first_sent: Vec<u32>,
+    first_taken: Vec<u32>,
+    /// Steps by message.
+    senders: Vec<u32>,
+    takers: Vec<u32>,
+}
+
+impl Messages {
+    fn new(plan: &Plan) -> Messages {
+        let (mut sent, mut taken) = (vec![0; plan.channels.len() + 1], vec![0; plan.readers.len() + 1]);
+        let mut number = vec![0; plan.operands.len()];
+        each(plan, |_, at, end| {
+            let count = match end {
+                End::Writes(channel) => &mut sent[channel + 1],
+                End::Reads(end) => &mut taken[end + 1],
+            };
+            number[at] = *count;
+            *count += 1;
+        });
+        for starts in [&mut sent, &mut taken] {
+            for i in 1..starts.len() {
+                starts[i] += starts[i - 1];
+            }
+        }
+        let total = |starts: &[u32]| vec![0; starts.last().map_or(0, |&count| count as usize)];
+        let (mut senders, mut takers) = (total(&sent), total(&taken));
+        each(plan, |step, at, end| match end {
+            End::Writes(channel) => senders[(sent[channel] + number[at]) as usize] = step,
+            End::Reads(end) => takers[(taken[end] + number[at]) as usize] = step,
+        });
+        Messages { number, first_sent: sent, first_taken: taken, senders, takers }
+    }
+
+    /// The pairs at other ends that must be joined too, if a step is joined to the next.
+    fn mates(&self, plan: &Plan, step: u32, out: &mut Vec<(u32, u32)>) {
+        out.clear();
+        let (step, pair) = (&plan.steps[step as usize], |list: &[u32], at: u32| {
+            (list[at as usize], list[at as usize + 1])
+        });
+        for at in range(step) {
+            let Operand::Channel(channel) = plan.operands[at] else { continue };
+            let number = self.number[at];
+            if at - (step.operands as usize) < step.sources as usize {
+                out.push(pair(&self.senders, self.first_sent[channel.index()] + number));
+            } else {
+                let readers = plan.channels[channel.index()].readers.clone();
+                out.extend(readers.map(|end| pair(&self.takers, self.first_taken[end as usize] + number)));
+            }
+        }
+    }
+}
+
+/// Which end of a channel a step uses.
+enum End {
+    Writes(usize),
+    /// The reader's end.
+    Reads(usize),
+}
+
+/// Visits every use of a channel, with its step and its operand.
+fn each(plan: &Plan, mut visit: impl FnMut(u32, usize, End)) {
+    for (block, steps) in (0..).map(BlockId).zip(&plan.blocks) {
+        for at in steps.body.clone() {
+            let step = &plan.steps[at as usize];
+            for (i, operand) in range(step).enumerate() {
+                let Operand::Channel(channel) = plan.operands[operand] else { continue };
+                let end = if i < step.sources as usize {
+                    let mut readers = plan.channels[channel.index()].readers.clone();
+                    let mine = readers.find(|&end| plan.readers[end as usize] == block);
+                    let Some(end) = mine else { continue };
+                    End::Reads(end as usize)
+                } else {
+                    End::Writes(channel.index())
+                };
+                visit(at, operand, end);
+            }
+        }
+    }
 }
 
 /// Takes back what the other end of some channel does not join.
-fn agree(resolver: &Resolver<'_>, run: &Run, order: &Order, joined: &mut [bool]) {
-    let list = &resolver.transfers.list;
-    let (mut sender, mut taker) = (vec![0u32; list.len()], vec![0u32; list.len()]);
-    for (event, &what) in (0..).zip(&run.events) {
-        resolver.sent(what).for_each(|id| sender[id.index()] = event);
-        resolver.taken(what).for_each(|id| taker[id.index()] = event);
-    }
-    // The pairs at other ends that must be joined too, if `event` is joined to the next of its block.
-    let mates = |event: u32, out: &mut Vec<(u32, u32)>| {
-        out.clear();
-        let what = run.events[event as usize];
-        let transfers = resolver.transfers;
-        let readers = |id: TransferId| transfers.links[list[id.index()].channel as usize].readers;
-        let next = |id: TransferId| TransferId(id.0 + readers(id));
-        let all = resolver.sent(what).flat_map(|id| transfers.message(id));
-        out.extend(all.map(|id| (taker[id.index()], taker[next(id).index()])));
-        let taken = resolver.taken(what).map(|id| transfers.sender(id));
-        out.extend(taken.map(|id| (sender[id.index()], sender[next(id).index()])));
-    };
-    let mut unsure: Vec<u32> = (0..run.events.len() as u32).filter(|&e| joined[e as usize]).collect();
+fn agree(plan: &Plan, joined: &mut [bool]) {
+    let messages = Messages::new(plan);
+    let mut unsure: Vec<u32> = (0..joined.len() as u32).filter(|&step| joined[step as usize]).collect();
     let mut pairs = Vec::new();
-    while let Some(event) = unsure.pop() {
-        if !joined[event as usize] {
+    while let Some(step) = unsure.pop() {
+        if !joined[step as usize] {
             continue;
         }
-        mates(event, &mut pairs);
-        let agreed = |&(a, b): &(u32, u32)| joined[a as usize] && order.next(a) == Some(b);
+        messages.mates(plan, step, &mut pairs);
+        let agreed = |&(a, b): &(u32, u32)| joined[a as usize] && b == a + 1;
         if !pairs.iter().all(agreed) {
-            joined[event as usize] = false;
+            joined[step as usize] = false;
             unsure.extend(pairs.iter().map(|&(a, _)| a).filter(|&a| joined[a as usize]));
         }
     }
+}
+
+/// Makes one step of those that are joined.
+fn merge(plan: &mut Plan, joined: &[bool]) {
+    // By old step, and one past the last: what it is now, or is part of.
+    let mut name = Vec::with_capacity(plan.steps.len() + 1);
+    let (mut count, mut operands) = (0, 0);
+    let mut continued = false;
+    for at in 0..plan.steps.len() {
+        let step = plan.steps[at];
+        if continued {
+            plan.steps[count - 1].width += step.width;
+        } else {
+            plan.operands.copy_within(range(&step), operands);
+            plan.steps[count] = Step { operands: operands as u32, ..step };
+            operands += range(&step).len();
+            count += 1;
+        }
+        name.push(count as u32 - 1);
+        continued = joined[at];
+    }
+    name.push(count as u32);
+    plan.steps.truncate(count);
+    plan.operands.truncate(operands);
+    for block in &mut plan.blocks {
+        // A block's first step, and the first after it, continue none.
+        for steps in [&mut block.prologue, &mut block.body, &mut block.epilogue] {
+            *steps = name[steps.start as usize]..name[steps.end as usize];
+        }
+    }
+    plan.waits.iter_mut().for_each(|step| *step = StepId(name[step.index()]));
 }

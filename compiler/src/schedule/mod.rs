@@ -31,7 +31,6 @@ use plan::schedule::Schedule;
 
 use self::agenda::Agenda;
 use self::keys::Keys;
-use self::program::Order;
 use self::resolve::Resolver;
 use self::transfers::Numbered;
 use crate::graph::{ChunkGraph, Form, PlaceTable};
@@ -85,16 +84,16 @@ pub fn schedule(trace: &Trace, graph: &ChunkGraph, options: &Options, sources: &
 
     let resolver = Resolver::new(trace, &flow, &transfers, &memory, &places, &run);
     let waits = waits::find(&resolver, &run, &blocks);
-    let order = Order::new(&run, &blocks);
-    let joined = joins::find(&resolver, &run, &order, &waits);
-    let program = program::write(&resolver, &run, &blocks, &order, &waits, &joined);
-
+    let program = program::write(&resolver, &run, &blocks, &waits);
     let mut channels = Vec::new();
     for (link, &writer) in transfers.links.iter().zip(&run.writers) {
         let kind = if link.counter { ChannelKind::Counter } else { ChannelKind::Slots };
         channels.push(Channel { writer, readers: link.first_end..link.first_end + link.readers, kind });
     }
-    let plan = Plan {
+    let (scratch_cells, readers) = (resolver.scratch_cells, run.readers);
+    // What the steps were made of is as large as they are.
+    drop((flow, transfers, run.events, run.blocks, waits));
+    let mut plan = Plan {
         header: Header {
             algorithm: trace.algorithm.clone(),
             collective: trace.collective.clone(),
@@ -105,7 +104,7 @@ pub fn schedule(trace: &Trace, graph: &ChunkGraph, options: &Options, sources: &
             copies: 1,
             forms: memory.forms,
             serves_post: finished.serves_post,
-            scratch_cells: resolver.scratch_cells,
+            scratch_cells,
             k_min: options.slots.max(1),
             schedule: Schedule::default(),
             proof: ProofStatus::AllRanks,
@@ -114,7 +113,7 @@ pub fn schedule(trace: &Trace, graph: &ChunkGraph, options: &Options, sources: &
         overlaps: memory.overlaps.clone(),
         promise: memory.promise.clone(),
         channels,
-        readers: run.readers,
+        readers,
         blocks: program.blocks,
         steps: program.steps,
         operands: program.operands,
@@ -122,6 +121,7 @@ pub fn schedule(trace: &Trace, graph: &ChunkGraph, options: &Options, sources: &
         witnesses: Vec::new(),
         spans: spans.table,
     };
+    joins::run(&mut plan, !trace.inplace.is_empty());
     direct::run(plan, options.direct, options.reach)
 }
 

@@ -93,26 +93,6 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// The transfers that it takes.
-    pub(super) fn taken(&self, event: Event) -> impl Iterator<Item = TransferId> + '_ {
-        let range = match event {
-            Event::Make(node) => Flow::range(self.flow.node(node)),
-            _ => 0..0,
-        };
-        range.map(|at| self.transfers.of_operand[at]).filter(|&id| id != NONE).map(TransferId)
-    }
-
-    /// The transfers that it sends.
-    pub(super) fn sent(&self, event: Event) -> impl Iterator<Item = TransferId> + '_ {
-        let (fused, alone) = match event {
-            Event::Make(node) => (self.transfers.fused(node), None),
-            Event::Send(id) => (&[][..], Some(id)),
-            _ => (&[][..], None),
-        };
-        let along = fused.iter().filter(|id| self.transfers.list[id.index()].sent == Sent::Fused);
-        along.copied().chain(alone)
-    }
-
     /// Appends its operands to `out`, sources first.
     pub(super) fn operands(&self, event: Event, out: &mut Vec<Operand>) -> Shape {
         let start = out.len();

@@ -14,8 +14,6 @@ pub(super) struct Waits {
     /// Where those of an event start in `targets`; one more entry at the end. Empty if no rank has two blocks.
     starts: Vec<u32>,
     targets: Vec<u32>,
-    /// By event: whether some event waits for it.
-    awaited: Vec<bool>,
 }
 
 impl Waits {
@@ -30,19 +28,18 @@ impl Waits {
         }
     }
 
-    /// Whether some event waits for it.
-    pub(super) fn is_awaited(&self, event: u32) -> bool {
-        self.awaited.get(event as usize).is_some_and(|&awaited| awaited)
+    /// Whether there are none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.targets.is_empty()
     }
 }
 
 /// Finds the waits.
 pub(super) fn find(resolver: &Resolver<'_>, run: &Run, blocks: &Blocks) -> Waits {
-    let mut waits = Waits { starts: Vec::new(), targets: Vec::new(), awaited: Vec::new() };
+    let mut waits = Waits { starts: Vec::new(), targets: Vec::new() };
     if blocks.starts.windows(2).all(|pair| pair[1] - pair[0] <= 1) {
         return waits;
     }
-    waits.awaited = vec![false; run.events.len()];
     let mut places = Places::new(resolver.numbers());
     let (mut accesses, mut found) = (Vec::new(), Vec::new());
     for (rank, pair) in run.starts.windows(2).enumerate() {
@@ -66,7 +63,6 @@ pub(super) fn find(resolver: &Resolver<'_>, run: &Run, blocks: &Blocks) -> Waits
                 let theirs = (run.blocks[earlier as usize] - first_block) as usize;
                 if theirs != block && clocks.wait(block, theirs, earlier, pair[0]) {
                     waits.targets.push(earlier);
-                    waits.awaited[earlier as usize] = true;
                 }
             }
             clocks.note(block, event, pair[0]);
