@@ -121,9 +121,8 @@ impl Messages {
     /// The pairs at other ends that must be joined too, if a step is joined to the next.
     fn mates(&self, plan: &Plan, step: u32, out: &mut Vec<(u32, u32)>) {
         out.clear();
-        let (step, pair) = (&plan.steps[step as usize], |list: &[u32], at: u32| {
-            (list[at as usize], list[at as usize + 1])
-        });
+        let (step, pair) =
+            (&plan.steps[step as usize], |list: &[u32], at: u32| (list[at as usize], list[at as usize + 1]));
         for at in range(step) {
             let Operand::Channel(channel) = plan.operands[at] else { continue };
             let number = self.number[at];
@@ -189,7 +188,7 @@ fn merge(plan: &mut Plan, joined: &[bool]) {
     let mut name = Vec::with_capacity(plan.steps.len() + 1);
     let (mut count, mut operands) = (0, 0);
     let mut continued = false;
-    for at in 0..plan.steps.len() {
+    for (at, &goes_on) in joined.iter().enumerate() {
         let step = plan.steps[at];
         if continued {
             plan.steps[count - 1].width += step.width;
@@ -200,7 +199,7 @@ fn merge(plan: &mut Plan, joined: &[bool]) {
             count += 1;
         }
         name.push(count as u32 - 1);
-        continued = joined[at];
+        continued = goes_on;
     }
     name.push(count as u32);
     plan.steps.truncate(count);
