@@ -90,7 +90,7 @@ fn reads(flow: &Flow, keys: &Keys, transfers: &Transfers) -> Vec<Read> {
             Sent::Fused | Sent::Later { .. } => continue,
         };
         let due = keys.due(flow, transfer.operand, transfer.reader);
-        reads.push(read(transfer.from, transfer.operand, transfer.reader, due, event));
+        reads.push(read(transfers.from(id), transfer.operand, transfer.reader, due, event));
     }
     let saved = (0..flow.nodes.len() as u32).map(NodeId).filter(|id| flow.guarded && !flow.node(*id).gone);
     for id in saved {

@@ -55,7 +55,7 @@ pub(super) fn assign(flow: &Flow, transfers: &Transfers, run: &Agenda, options: 
                     for at in Flow::range(flow.node(node)) {
                         let transfer = transfers.of_operand[at];
                         if transfer != NONE {
-                            join(links + transfers.list[transfer as usize].end, &mut sets);
+                            join(links + transfers.end(TransferId(transfer)), &mut sets);
                         }
                     }
                 }

@@ -92,7 +92,7 @@ pub fn schedule(trace: &Trace, graph: &ChunkGraph, options: &Options, sources: &
     }
     let (scratch_cells, readers) = (resolver.scratch_cells, run.readers);
     // What the steps were made of is as large as they are.
-    drop((flow, transfers, run.events, run.blocks, waits));
+    drop((flow, transfers, run.ranks, waits));
     let mut plan = Plan {
         header: Header {
             algorithm: trace.algorithm.clone(),

@@ -6,10 +6,11 @@
 //! name the same cells at the same time, and they do so if they must be read in the same round, before the same
 //! node overwrites them.
 
+use plan::ids::RankId;
 use rustc_hash::FxHashMap;
 
 use super::keys::Keys;
-use super::transfers::{NONE, Transfer, Wish};
+use super::transfers::{NONE, Wanted};
 use crate::counting::counting_sort;
 use crate::flow::{Flow, NodeId};
 use crate::trace::Place;
@@ -57,16 +58,16 @@ struct Value {
 }
 
 /// Finds them.
-pub(super) fn find(flow: &Flow, keys: &Keys, list: &[Transfer], wishes: &[Wish]) -> Groups {
-    let value_of = values(flow, keys, list, wishes);
+pub(super) fn find(flow: &Flow, keys: &Keys, list: &[Wanted]) -> Groups {
+    let value_of = values(flow, keys, list);
     let valued = (0..list.len() as u32).filter(|&id| value_of[id as usize] != NONE);
     let sorted = counting_sort(valued, |id| value_of[id as usize]);
     let mut groups = Groups { channels: Vec::new(), grouped: vec![false; list.len()] };
     let mut numbers: FxHashMap<(u32, u32, Vec<u32>), usize> = FxHashMap::default();
     for members in sorted.chunk_by(|&a, &b| value_of[a as usize] == value_of[b as usize]) {
         let [first, _, ..] = members[..] else { continue };
-        let readers = members.iter().map(|&id| wishes[id as usize].to).collect();
-        let key = (list[first as usize].from.0, wishes[first as usize].lane, readers);
+        let readers = members.iter().map(|&id| list[id as usize].to.0).collect();
+        let key = (list[first as usize].from.0, list[first as usize].lane, readers);
         let number = *numbers.entry(key).or_insert(groups.channels.len());
         if number == groups.channels.len() {
             groups.channels.push(Channel { readers: members.len(), transfers: Vec::new() });
@@ -84,31 +85,31 @@ pub(super) fn find(flow: &Flow, keys: &Keys, list: &[Transfer], wishes: &[Wish])
 
 /// A number for the value of each transfer, in the order in which they are first taken; [`NONE`] for what carries no data. No rank
 /// takes a value twice: the second time it has another number.
-fn values(flow: &Flow, keys: &Keys, list: &[Transfer], wishes: &[Wish]) -> Vec<u32> {
+fn values(flow: &Flow, keys: &Keys, list: &[Wanted]) -> Vec<u32> {
     let mut numbers: FxHashMap<(Value, u32), u32> = FxHashMap::default();
     // How often a rank takes the same value.
-    let mut taken: FxHashMap<(Value, u32), u32> = FxHashMap::default();
-    let number = |(transfer, wish): (&Transfer, &Wish)| {
-        if wish.lane & 1 == 1 {
+    let mut taken: FxHashMap<(Value, RankId), u32> = FxHashMap::default();
+    let number = |wanted: &Wanted| {
+        if wanted.lane & 1 == 1 {
             return NONE;
         }
-        let operand = &flow.operands[transfer.operand as usize];
-        let reader = flow.node(transfer.reader);
+        let operand = &flow.operands[wanted.operand as usize];
+        let reader = flow.node(wanted.reader);
         let value = Value {
             place: operand.place,
             entry: operand.entry(),
-            maker: wish.maker,
+            maker: wanted.wish.maker,
             width: reader.width,
-            lane: wish.lane,
+            lane: wanted.lane,
             round: reader.round,
-            due: flow.node(keys.due(flow, transfer.operand, transfer.reader)).round,
-            guard: flow.special(transfer.operand as usize).guard,
+            due: flow.node(keys.due(flow, wanted.operand, wanted.reader)).round,
+            guard: flow.special(wanted.operand as usize).guard,
         };
-        let times = taken.entry((value, wish.to)).or_insert(0);
+        let times = taken.entry((value, wanted.to)).or_insert(0);
         let next = numbers.len() as u32;
         let number = *numbers.entry((value, *times)).or_insert(next);
         *times += 1;
         number
     };
-    list.iter().zip(wishes).map(number).collect()
+    list.iter().map(number).collect()
 }

@@ -22,31 +22,31 @@ pub(super) struct Program {
 /// Writes the steps down.
 pub(super) fn write(resolver: &Resolver<'_>, run: &Run, blocks: &Blocks, waits: &Waits) -> Program {
     let mut program = Program::default();
-    program.steps.reserve_exact(run.events.len());
+    let count = run.ranks.iter().map(Vec::len).sum();
+    program.steps.reserve_exact(count);
     // Enough for all: untouched memory costs nothing.
-    program
-        .operands
-        .reserve(resolver.flow.operands.len() + 2 * run.events.len() + resolver.transfers.list.len());
+    program.operands.reserve(resolver.flow.operands.len() + 2 * count + resolver.transfers.list.len());
     // Events of one rank, block by block.
     let mut order: Vec<u32> = Vec::new();
-    let mut step_of = vec![0; if waits.is_empty() { 0 } else { run.events.len() }];
-    for (rank, pair) in run.starts.windows(2).enumerate() {
+    let mut step_of = vec![0; if waits.is_empty() { 0 } else { count }];
+    let mut before = 0;
+    for (rank, events) in run.ranks.iter().enumerate() {
         order.clear();
-        order.extend(pair[0]..pair[1]);
+        order.extend(0..events.len() as u32);
         let numbers = blocks.starts[rank]..blocks.starts[rank + 1];
         if numbers.len() > 1 {
-            order.sort_by_key(|&event| run.blocks[event as usize]);
+            order.sort_by_key(|&at| events[at as usize].1);
         }
-        let mut events = order.iter().copied().peekable();
+        let mut order = order.iter().peekable();
         for (position, number) in (0..).zip(numbers) {
             let first = program.steps.len() as u32;
-            while let Some(event) = events.next_if(|&event| run.blocks[event as usize] == number) {
-                if let Some(step) = step_of.get_mut(event as usize) {
+            while let Some(&at) = order.next_if(|&&at| events[at as usize].1 == number) {
+                if let Some(step) = step_of.get_mut((before + at) as usize) {
                     *step = program.steps.len() as u32;
                 }
                 let operands = program.operands.len() as u32;
-                let shape = resolver.operands(run.events[event as usize], &mut program.operands);
-                let targets = waits.of(event);
+                let shape = resolver.operands(events[at as usize].0, &mut program.operands);
+                let targets = waits.of(before + at);
                 program.steps.push(Step {
                     operands,
                     sources: shape.sources,
@@ -69,6 +69,7 @@ pub(super) fn write(resolver: &Resolver<'_>, run: &Run, blocks: &Blocks, waits: 
                 body,
             });
         }
+        before += events.len() as u32;
     }
     for wait in &mut program.waits {
         *wait = StepId(step_of[wait.index()]);

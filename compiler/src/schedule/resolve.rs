@@ -88,7 +88,7 @@ impl<'a> Resolver<'a> {
     pub(super) fn rank(&self, event: Event) -> RankId {
         match event {
             Event::Make(node) => self.flow.node(node).rank,
-            Event::Send(id) | Event::Aside(id) => self.transfers.list[id.index()].from,
+            Event::Send(id) | Event::Aside(id) => self.transfers.from(id),
             Event::Save(reader, _) => self.flow.node(reader).rank,
         }
     }
@@ -284,7 +284,7 @@ impl<'a> Resolver<'a> {
         let is_scratch = |buffer: BufferId| self.trace.buffers[buffer.index()].kind == BufferKind::Scratch;
         if self.trace.buffers.iter().any(|buffer| buffer.kind == BufferKind::Scratch) {
             let mut used = vec![false; self.places.len()];
-            for &event in &run.events {
+            for event in run.events() {
                 let Event::Make(id) = event else { continue };
                 let node = self.flow.node(id);
                 for home in self.homes(id).filter(|home| home.stored && is_scratch(home.buffer)) {
@@ -304,7 +304,7 @@ impl<'a> Resolver<'a> {
         if !self.flow.guarded && !self.transfers.list.iter().any(|transfer| aside(&transfer.sent)) {
             return;
         }
-        for &event in &run.events {
+        for event in run.events() {
             match event {
                 Event::Make(id) => {
                     for &fused in self.transfers.fused(id) {
@@ -339,7 +339,7 @@ pub(super) fn keep_what_is_read(flow: &mut Flow, transfers: &Transfers, run: &Ru
             kept.push((maker, operand.place));
         }
     };
-    for &event in &run.events {
+    for event in run.events() {
         match event {
             Event::Make(id) => {
                 let node = flow.node(id);

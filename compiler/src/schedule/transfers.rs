@@ -31,15 +31,12 @@ impl TransferId {
 /// A value that one rank sends and another takes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Transfer {
-    pub(super) from: RankId,
     /// Index into [`Flow::operands`].
     pub(super) operand: u32,
     pub(super) reader: NodeId,
     pub(super) channel: u32,
     /// Its number on the channel.
     pub(super) number: u32,
-    /// The reader's end of the channel.
-    pub(super) end: u32,
     pub(super) sent: Sent,
 }
 
@@ -62,6 +59,10 @@ pub(super) enum Sent {
 /// A channel from one rank to another, or to several (multicast).
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Link {
+    /// Whose it is.
+    pub(super) from: RankId,
+    /// Its first transfer.
+    first: TransferId,
     /// Its messages carry no data.
     pub(super) counter: bool,
     /// How many ranks read it, at least 1.
@@ -98,15 +99,15 @@ pub(super) struct Numbered {
 impl Numbered {
     /// All transfers; those of one value to several ranks as one message on one channel if `multicast`.
     pub(super) fn new(flow: &Flow, keys: &Keys, multicast: bool) -> Numbered {
-        let (mut list, wishes, groups) = if multicast {
-            let (list, wishes) = collect(flow, keys, &keys.order);
-            let groups = multicast::find(flow, keys, &list, &wishes);
-            (list, wishes, groups)
+        let (wanted, groups) = if multicast {
+            let wanted = collect(flow, keys, &keys.order);
+            let groups = multicast::find(flow, keys, &wanted);
+            (wanted, groups)
         } else {
-            let (list, wishes) = collect(flow, keys, &keys.by_rank(flow));
-            (list, wishes, Groups::default())
+            (collect(flow, keys, &keys.by_rank(flow)), Groups::default())
         };
-        let (links, wishes) = number(&mut list, &wishes, &groups);
+        let (list, links, wishes) = number(&wanted, &groups);
+        drop(wanted);
         let mut of_operand = vec![NONE; flow.operands.len()];
         for (id, transfer) in (0..).zip(&list) {
             of_operand[transfer.operand as usize] = id;
@@ -161,18 +162,27 @@ impl Transfers {
         &self.fused[start as usize..end as usize]
     }
 
+    /// The rank that sends it.
+    pub(super) fn from(&self, id: TransferId) -> RankId {
+        self.links[self.list[id.index()].channel as usize].from
+    }
+
+    /// The reader's end of its channel.
+    pub(super) fn end(&self, id: TransferId) -> u32 {
+        let link = &self.links[self.list[id.index()].channel as usize];
+        link.first_end + link.reader(id)
+    }
+
     /// All transfers of the message that one of them is of: the first stands for it where it is sent.
     pub(super) fn message(&self, id: TransferId) -> impl Iterator<Item = TransferId> + use<> {
-        let transfer = &self.list[id.index()];
-        let link = &self.links[transfer.channel as usize];
-        let first = id.0 - (transfer.end - link.first_end);
+        let link = &self.links[self.list[id.index()].channel as usize];
+        let first = id.0 - link.reader(id);
         (first..first + link.readers).map(TransferId)
     }
 
     /// The one that stands for a message.
     pub(super) fn sender(&self, id: TransferId) -> TransferId {
-        let transfer = &self.list[id.index()];
-        TransferId(id.0 - (transfer.end - self.links[transfer.channel as usize].first_end))
+        TransferId(id.0 - self.links[self.list[id.index()].channel as usize].reader(id))
     }
 
     /// Whether a transfer stands for its message.
@@ -181,12 +191,28 @@ impl Transfers {
     }
 }
 
+impl Link {
+    /// Which of its readers takes a transfer.
+    fn reader(&self, id: TransferId) -> u32 {
+        if self.readers == 1 { 0 } else { (id.0 - self.first.0) % self.readers }
+    }
+}
+
 /// What is known of a transfer before it has a channel: looked up while its operand is at hand, not later out of order.
 #[derive(Clone, Copy)]
-pub(super) struct Wish {
-    pub(super) to: u32,
+pub(super) struct Wanted {
+    pub(super) from: RankId,
+    pub(super) to: RankId,
+    pub(super) operand: u32,
+    pub(super) reader: NodeId,
     /// From labels, and which of several that one step takes from one rank; the lowest bit: it carries no data.
     pub(super) lane: u32,
+    pub(super) wish: Wish,
+}
+
+/// How it would best be sent.
+#[derive(Clone, Copy)]
+pub(super) struct Wish {
     /// Who could send it along; [`NONE`]: no one.
     pub(super) maker: u32,
     /// When a step of its own would send it.
@@ -194,8 +220,9 @@ pub(super) struct Wish {
 }
 
 /// All transfers in the order of their readers.
-fn collect(flow: &Flow, keys: &Keys, readers: &[NodeId]) -> (Vec<Transfer>, Vec<Wish>) {
-    let (mut list, mut wishes) = (Vec::new(), Vec::new());
+fn collect(flow: &Flow, keys: &Keys, readers: &[NodeId]) -> Vec<Wanted> {
+    // Enough for all: untouched memory costs nothing.
+    let mut list = Vec::with_capacity(flow.operands.len());
     for &reader in readers.iter().filter(|id| !flow.node(**id).gone) {
         let node = flow.node(reader);
         let operands = Flow::range(node);
@@ -208,17 +235,20 @@ fn collect(flow: &Flow, keys: &Keys, readers: &[NodeId]) -> (Vec<Transfer>, Vec<
             // Several messages of one step from one rank take channels of their own.
             let same = |&at: &usize| flow.operands[at].place.rank == from;
             let lane = (operands.start..at).filter(same).count() as u32;
-            let sent = Sent::Fused;
-            list.push(Transfer { from, operand: at as u32, reader, channel: 0, number: 0, end: 0, sent });
-            wishes.push(Wish {
-                to: node.rank.0,
+            list.push(Wanted {
+                from,
+                to: node.rank,
+                operand: at as u32,
+                reader,
                 lane: (u32::from(node.lane) << 16 | lane.min(0xffff)) << 1 | u32::from(node.is_signal()),
-                maker: operand.maker().map_or(NONE, |NodeId(maker)| maker),
-                due: due(flow, keys, at as u32, reader),
+                wish: Wish {
+                    maker: operand.maker().map_or(NONE, |NodeId(maker)| maker),
+                    due: due(flow, keys, at as u32, reader),
+                },
             });
         }
     }
-    (list, wishes)
+    list
 }
 
 /// When a step of its own would send what is taken.
@@ -227,48 +257,54 @@ fn due(flow: &Flow, keys: &Keys, operand: u32, reader: NodeId) -> u32 {
 }
 
 /// Sorts transfers by channel, and numbers channels and messages; channels with several readers come last.
-fn number(list: &mut Vec<Transfer>, wishes: &[Wish], groups: &Groups) -> (Vec<Link>, Vec<Wish>) {
-    let mut sorted: Vec<u32> = (0..list.len() as u32).filter(|&id| !groups.has(id)).collect();
-    let (to, lane) = (|id: &u32| wishes[*id as usize].to, |id: &u32| wishes[*id as usize].lane);
+fn number(wanted: &[Wanted], groups: &Groups) -> (Vec<Transfer>, Vec<Link>, Vec<Wish>) {
+    let mut sorted: Vec<u32> = (0..wanted.len() as u32).filter(|&id| !groups.has(id)).collect();
+    let (to, lane) = (|id: &u32| wanted[*id as usize].to, |id: &u32| wanted[*id as usize].lane);
     if !sorted.is_sorted_by_key(to) {
-        sorted = counting_sort(sorted, |id| to(&id));
+        sorted = counting_sort(sorted, |id| to(&id).0);
     }
     for of_reader in sorted.chunk_by_mut(|a, b| to(a) == to(b)) {
         if !of_reader.is_sorted_by_key(lane) {
             of_reader.sort_by_key(lane);
         }
     }
-    let mut sorted = counting_sort(sorted, |id| list[id as usize].from.0);
-    let mut links: Vec<Link> = Vec::new();
-    let mut known = (0, 0, 0);
-    let mut count = 0;
-    let mut numbered = Vec::with_capacity(list.len());
-    for &id in &sorted {
-        let (transfer, wish) = (list[id as usize], &wishes[id as usize]);
-        let key = (transfer.from.0, wish.to, wish.lane);
-        if links.is_empty() || key != known {
-            let end = links.len() as u32;
-            links.push(Link { counter: wish.lane & 1 == 1, readers: 1, first_end: end });
-            (known, count) = (key, 0);
+    let sorted = counting_sort(sorted, |id| wanted[id as usize].from.0);
+    let (mut list, mut links) = (Vec::with_capacity(wanted.len()), Vec::<Link>::new());
+    let mut wishes = Vec::with_capacity(wanted.len());
+    let mut put = |id: u32, channel: u32, number: u32| {
+        let Wanted { operand, reader, wish, .. } = wanted[id as usize];
+        list.push(Transfer { operand, reader, channel, number, sent: Sent::Fused });
+        wishes.push(wish);
+    };
+    let mut known = None;
+    let mut first = 0;
+    for (at, &id) in (0..).zip(&sorted) {
+        let Wanted { from, to, lane, .. } = wanted[id as usize];
+        if known != Some((from, to, lane)) {
+            let first_end = links.len() as u32;
+            links.push(Link { from, first: TransferId(at), counter: lane & 1 == 1, readers: 1, first_end });
+            (known, first) = (Some((from, to, lane)), at);
         }
-        let channel = links.len() as u32 - 1;
-        numbered.push(Transfer { channel, number: count, end: channel, ..transfer });
-        count += 1;
+        put(id, links.len() as u32 - 1, at - first);
     }
-    let mut end = links.len() as u32;
+    let (mut end, mut first) = (links.len() as u32, sorted.len() as u32);
     for (readers, transfers) in groups.channels() {
         let channel = links.len() as u32;
-        links.push(Link { counter: false, readers: readers as u32, first_end: end });
+        let Some(&leader) = transfers.first() else { continue };
+        links.push(Link {
+            from: wanted[leader as usize].from,
+            first: TransferId(first),
+            counter: false,
+            readers: readers as u32,
+            first_end: end,
+        });
         for (number, members) in (0..).zip(transfers.chunks(readers)) {
-            for (end, &id) in (end..).zip(members) {
-                numbered.push(Transfer { channel, number, end, ..list[id as usize] });
-                sorted.push(id);
-            }
+            members.iter().for_each(|&id| put(id, channel, number));
         }
         end += readers as u32;
+        first += transfers.len() as u32;
     }
-    *list = numbered;
-    (links, sorted.into_iter().map(|id| wishes[id as usize]).collect())
+    (list, links, wishes)
 }
 
 /// Who sends each: channel by channel, in the order in which messages are taken. With `room`, what is sent along has room

@@ -42,31 +42,32 @@ pub(super) fn find(resolver: &Resolver<'_>, run: &Run, blocks: &Blocks) -> Waits
     }
     let mut places = Places::new(resolver.numbers());
     let (mut accesses, mut found) = (Vec::new(), Vec::new());
-    for (rank, pair) in run.starts.windows(2).enumerate() {
+    let mut first = 0;
+    for (rank, events) in run.ranks.iter().enumerate() {
         let first_block = blocks.starts[rank];
         let count = (blocks.starts[rank + 1] - first_block) as usize;
         let mut clocks = Clocks::new(count);
-        for event in pair[0]..pair[1] {
+        for (at, &(event, block)) in (first..).zip(events) {
             waits.starts.push(waits.targets.len() as u32);
             if count <= 1 {
                 continue;
             }
             accesses.clear();
-            resolver.accesses(run.events[event as usize], &mut accesses);
-            let width = resolver.width(run.events[event as usize]);
-            places.conflicts(event, pair[0], width, &accesses, &mut found);
-            let block = (run.blocks[event as usize] - first_block) as usize;
+            resolver.accesses(event, &mut accesses);
+            places.conflicts(at, first, resolver.width(event), &accesses, &mut found);
+            let block = (block - first_block) as usize;
             // The latest first: it may imply the others.
             found.sort_unstable_by(|a, b| b.cmp(a));
             found.dedup();
             for &earlier in &found {
-                let theirs = (run.blocks[earlier as usize] - first_block) as usize;
-                if theirs != block && clocks.wait(block, theirs, earlier, pair[0]) {
+                let theirs = (events[(earlier - first) as usize].1 - first_block) as usize;
+                if theirs != block && clocks.wait(block, theirs, earlier, first) {
                     waits.targets.push(earlier);
                 }
             }
-            clocks.note(block, event, pair[0]);
+            clocks.note(block);
         }
+        first += events.len() as u32;
     }
     waits.starts.push(waits.targets.len() as u32);
     waits
@@ -159,7 +160,7 @@ impl Clocks {
     }
 
     /// An event of a block has been given its waits.
-    fn note(&mut self, block: usize, _event: u32, _first: u32) {
+    fn note(&mut self, block: usize) {
         let (count, current) = (self.count, self.current[block] as usize);
         let now = &self.now[block * count..][..count];
         if self.rows[current * count..][..count] != *now {

@@ -31,16 +31,21 @@ use crate::schedule::blocks::Blocks;
 use crate::schedule::keys::Keys;
 use crate::schedule::transfers::{NONE, Sent, TransferId, Transfers};
 
-/// What all ranks do: those of rank r are `events[starts[r]..starts[r + 1]]`.
+/// What all ranks do.
 pub(in crate::schedule) struct Run {
-    pub(in crate::schedule) events: Vec<Event>,
-    /// The block of each.
-    pub(in crate::schedule) blocks: Vec<u32>,
-    pub(in crate::schedule) starts: Vec<u32>,
+    /// By rank: what it does, in order, and the block of each.
+    pub(in crate::schedule) ranks: Vec<Vec<(Event, u32)>>,
     /// By channel: the block that writes it.
     pub(in crate::schedule) writers: Vec<BlockId>,
     /// By reader's end of a channel: the block that reads it.
     pub(in crate::schedule) readers: Vec<BlockId>,
+}
+
+impl Run {
+    /// All events, rank by rank.
+    pub(in crate::schedule) fn events(&self) -> impl Iterator<Item = Event> {
+        self.ranks.iter().flatten().map(|&(event, _)| event)
+    }
 }
 
 /// Runs all ranks; nothing if some message is wider than its channel has slots, and no gang could take it.
@@ -66,24 +71,15 @@ pub(in crate::schedule) fn simulate(
         }
     }
     let mut readers = vec![BlockId(0); simulation.transfers.ends as usize];
-    for first in simulation.transfers.list.iter().filter(|transfer| transfer.number == 0) {
-        readers[first.end as usize] = BlockId(simulation.block_of[first.reader.index()]);
+    for (id, first) in (0..).zip(&simulation.transfers.list).filter(|(_, transfer)| transfer.number == 0) {
+        let end = simulation.transfers.end(TransferId(id));
+        readers[end as usize] = BlockId(simulation.block_of[first.reader.index()]);
     }
-    let mut run = Run {
-        events: Vec::with_capacity(agenda.events.len()),
-        blocks: Vec::with_capacity(agenda.events.len()),
-        starts: vec![0],
+    Some(Run {
+        ranks: simulation.ranks.into_iter().map(|rank| rank.done).collect(),
         writers: simulation.writer_of.into_iter().map(BlockId).collect(),
         readers,
-    };
-    for rank in simulation.ranks {
-        for (event, block) in rank.done {
-            run.events.push(event);
-            run.blocks.push(block);
-        }
-        run.starts.push(run.events.len() as u32);
-    }
-    Some(run)
+    })
 }
 
 /// What comes when nothing can act.
