@@ -276,12 +276,6 @@ impl Flow {
             home.stored |= same(home);
         }
     }
-
-    /// (to − from) mod n of the first operand that comes from another rank; 0 if none does.
-    pub(crate) fn distance(&self, node: &Node, ranks: u32) -> u32 {
-        let away = self.operands(node).iter().find(|operand| operand.place.rank != node.rank);
-        away.map_or(0, |operand| (node.rank.0 + ranks - operand.place.rank.0) % ranks)
-    }
 }
 
 impl Node {

@@ -5,8 +5,10 @@
 //! another rank was made there, so that its makers can send it along; then, where messages are cut in parts, in the order in which others
 //! need it; then as written.
 
+use plan::ids::RankId;
+
 use crate::counting::counting_sort;
-use crate::flow::{Flow, NodeId};
+use crate::flow::{Flow, Node, NodeId};
 
 /// One order of all nodes.
 pub(super) struct Keys {
@@ -16,22 +18,23 @@ pub(super) struct Keys {
     pub(super) position: Vec<u32>,
     /// By round: the place of its first node.
     rounds: Vec<u32>,
+    /// Whether nodes are named rank by rank in this order.
+    arranged: bool,
 }
 
 impl Keys {
     /// `by_need`: values that came at the same time are made in the order in which other ranks take them.
     pub(super) fn new(flow: &Flow, ranks: u32, by_need: bool) -> Keys {
-        let nodes = || 0..flow.nodes.len() as u32;
-        let by_distance = counting_sort(nodes(), |id| {
-            let node = flow.node(NodeId(id));
-            flow.distance(node, ranks)
-        });
-        let mut order = counting_sort(by_distance, |id| flow.nodes[id as usize].round);
+        // Picked out while nodes are read one after the other: what is looked up out of order is small.
+        let came: Vec<Came> = flow.nodes.iter().map(|node| came(flow, node, ranks)).collect();
+        let round: Vec<u32> = flow.nodes.iter().map(|node| node.round).collect();
+        let by_distance = counting_sort(0..flow.nodes.len() as u32, |id| came[id as usize].distance);
+        let mut order = counting_sort(by_distance, |id| round[id as usize]);
         let mut rounds: Vec<u32> = Vec::new();
         for (at, &id) in (0..).zip(&order) {
-            rounds.resize(rounds.len().max(flow.nodes[id as usize].round as usize + 1), at);
+            rounds.resize(rounds.len().max(round[id as usize] as usize + 1), at);
         }
-        let needed = if by_need { needed(flow, ranks, &order, &rounds) } else { Vec::new() };
+        let needed = if by_need { needed(flow, &came, &order, &rounds) } else { Vec::new() };
         let mut position = vec![0; order.len()];
         let mut made: Vec<(u32, u32, u32)> = Vec::new();
         let mut start = 0;
@@ -39,8 +42,9 @@ impl Keys {
             let round = start as usize..end as usize;
             made.clear();
             made.extend(order[round.clone()].iter().map(|&id| {
-                let (distance, at) = came(flow, NodeId(id), ranks, &position);
-                (distance, at, id)
+                let Came { distance, maker } = came[id as usize];
+                // One more than its maker's place in T; 0 if it was there from the beginning.
+                (distance, if maker == NOBODY { 0 } else { position[maker as usize] + 1 }, id)
             }));
             if by_need {
                 made.sort_by_key(|&(distance, at, id)| (distance, at, needed[id as usize]));
@@ -53,7 +57,7 @@ impl Keys {
             }
             start = end;
         }
-        Keys { order: order.into_iter().map(NodeId).collect(), position, rounds }
+        Keys { order: order.into_iter().map(NodeId).collect(), position, rounds, arranged: false }
     }
 
     /// Renames the nodes of a flow, rank by rank in this order.
@@ -63,12 +67,17 @@ impl Keys {
         for (at, id) in (0..).zip(&self.order) {
             self.position[id.index()] = at;
         }
+        self.arranged = true;
         flow
     }
 
     /// All nodes rank by rank, those of a rank in order.
     pub(super) fn by_rank(&self, flow: &Flow) -> Vec<NodeId> {
-        let sorted = counting_sort(self.order.iter().map(|id| id.0), |id| flow.nodes[id as usize].rank.0);
+        if self.arranged {
+            return (0..flow.nodes.len() as u32).map(NodeId).collect();
+        }
+        let ranks: Vec<RankId> = flow.nodes.iter().map(|node| node.rank).collect();
+        let sorted = counting_sort(self.order.iter().map(|id| id.0), |id| ranks[id as usize].0);
         sorted.into_iter().map(NodeId).collect()
     }
 
@@ -96,25 +105,34 @@ impl Keys {
     }
 }
 
-/// From how far the first thing comes that a node reads from another rank, and one more than the place in T of the node that made it;
-/// 0 if it was there from the beginning.
-fn came(flow: &Flow, id: NodeId, ranks: u32, position: &[u32]) -> (u32, u32) {
-    let node = flow.node(id);
+/// From how far the first thing comes that a node reads from another rank, and the node that made it.
+#[derive(Clone, Copy)]
+struct Came {
+    distance: u32,
+    /// [`NOBODY`] if it was there from the beginning.
+    maker: u32,
+}
+
+const NOBODY: u32 = u32::MAX;
+
+fn came(flow: &Flow, node: &Node, ranks: u32) -> Came {
     let away = flow.operands(node).iter().find(|operand| operand.place.rank != node.rank);
-    let at = away.and_then(|operand| operand.maker()).map_or(0, |maker| position[maker.index()] + 1);
-    (flow.distance(node, ranks), at)
+    Came {
+        distance: away.map_or(0, |operand| (node.rank.0 + ranks - operand.place.rank.0) % ranks),
+        maker: away.and_then(|operand| operand.maker()).map_or(NOBODY, |NodeId(maker)| maker),
+    }
 }
 
 /// By node: which of all nodes, in an order of their own, is the first of another rank to take its value; `u32::MAX` if none does. From the last
 /// round back: those of a round that are needed first come first, for those who make what they take.
-fn needed(flow: &Flow, ranks: u32, order: &[u32], rounds: &[u32]) -> Vec<u32> {
+fn needed(flow: &Flow, came: &[Came], order: &[u32], rounds: &[u32]) -> Vec<u32> {
     let mut needed = vec![u32::MAX; flow.nodes.len()];
     let mut round: Vec<u32> = Vec::new();
     let mut end = order.len() as u32;
     for &start in rounds.iter().rev() {
         round.clear();
         round.extend(&order[start as usize..end as usize]);
-        round.sort_by_key(|&id| (flow.distance(flow.node(NodeId(id)), ranks), needed[id as usize]));
+        round.sort_by_key(|&id| (came[id as usize].distance, needed[id as usize]));
         for (at, &id) in (start..).zip(&round) {
             let node = flow.node(NodeId(id));
             let away =

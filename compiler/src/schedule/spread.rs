@@ -20,7 +20,9 @@ pub(super) fn run(flow: &mut Flow, keys: &Keys, numbered: &Numbered, places: &Pl
     if flow.guarded {
         return false;
     }
-    let mut spread = Spread { flow, keys, numbered, places, rounds: vec![0; flow.nodes.len()] };
+    let mut channel = vec![NONE; flow.operands.len()];
+    numbered.list.iter().for_each(|transfer| channel[transfer.operand as usize] = transfer.channel);
+    let mut spread = Spread { flow, keys, numbered, channel, places, rounds: vec![0; flow.nodes.len()] };
     spread.forward();
     spread.back();
     let rounds = spread.rounds;
@@ -30,10 +32,19 @@ pub(super) fn run(flow: &mut Flow, keys: &Keys, numbered: &Numbered, places: &Pl
     true
 }
 
+/// Rounds of a place.
+#[derive(Clone, Copy)]
+struct Touched {
+    written: u32,
+    read: u32,
+}
+
 struct Spread<'a> {
     flow: &'a Flow,
     keys: &'a Keys,
     numbered: &'a Numbered,
+    /// By operand: of the message that it is; [`NONE`] if it is none.
+    channel: Vec<u32>,
     places: &'a PlaceTable,
     /// By node.
     rounds: Vec<u32>,
@@ -43,8 +54,7 @@ impl Spread<'_> {
     /// Each as early as all before it allow.
     fn forward(&mut self) {
         // One more than the last round in which a place was written, and read since; 0: never.
-        let mut written = vec![0u32; self.places.len()];
-        let mut read = written.clone();
+        let mut touched = vec![Touched { written: 0, read: 0 }; self.places.len()];
         let mut taken = vec![0u32; self.numbered.links.len()];
         for &id in &self.keys.order {
             let node = self.flow.node(id);
@@ -52,14 +62,16 @@ impl Spread<'_> {
             for at in Flow::range(node) {
                 match self.flow.special(at).by {
                     Some(by) => round = round.max(self.rounds[by.index()]),
-                    None => self.of_operand(node, at).for_each(|place| round = round.max(written[place])),
+                    None => {
+                        self.of_operand(node, at).for_each(|place| round = round.max(touched[place].written));
+                    }
                 }
             }
             // What was merged into others stands for what these read in its place; it writes nothing.
             if !node.gone {
                 for home in self.homes(id) {
                     for place in self.cells(node, &home) {
-                        round = round.max(written[place]).max(read[place]);
+                        round = round.max(touched[place].written).max(touched[place].read);
                     }
                 }
                 for channel in self.channels(node) {
@@ -69,10 +81,12 @@ impl Spread<'_> {
             }
             self.rounds[id.index()] = round;
             for at in Flow::range(node).filter(|&at| self.flow.special(at).by.is_none()) {
-                self.of_operand(node, at).for_each(|place| read[place] = read[place].max(round + 1));
+                self.of_operand(node, at)
+                    .for_each(|place| touched[place].read = touched[place].read.max(round + 1));
             }
             for home in self.homes(id).filter(|_| !node.gone) {
-                self.cells(node, &home).for_each(|place| (written[place], read[place]) = (round + 1, 0));
+                let now = Touched { written: round + 1, read: 0 };
+                self.cells(node, &home).for_each(|place| touched[place] = now);
             }
         }
     }
@@ -81,8 +95,7 @@ impl Spread<'_> {
     /// make more messages wait. Entry values may wait as long as they like.)
     fn back(&mut self) {
         // The round in which a place is written next, and read before that.
-        let mut written = vec![u32::MAX; self.places.len()];
-        let mut read = written.clone();
+        let mut touched = vec![Touched { written: u32::MAX, read: u32::MAX }; self.places.len()];
         let mut taken = vec![u32::MAX; self.numbered.links.len()];
         // Of nodes that were merged into others: when these act.
         let mut merged = vec![u32::MAX; self.flow.nodes.len()];
@@ -92,11 +105,11 @@ impl Spread<'_> {
             let mut limit = u32::MAX;
             for home in self.homes(id).filter(|_| !node.gone) {
                 for place in self.cells(node, &home) {
-                    limit = limit.min(written[place]).min(read[place]);
+                    limit = limit.min(touched[place].written).min(touched[place].read);
                 }
             }
             for at in Flow::range(node).filter(|&at| self.flow.special(at).by.is_none()) {
-                self.of_operand(node, at).for_each(|place| limit = limit.min(written[place]));
+                self.of_operand(node, at).for_each(|place| limit = limit.min(touched[place].written));
             }
             if !node.gone {
                 self.channels(node).for_each(|channel| limit = limit.min(taken[channel]));
@@ -113,10 +126,12 @@ impl Spread<'_> {
                 merged[by.index()] = merged[by.index()].min(round);
             }
             for home in self.homes(id).filter(|_| !node.gone) {
-                self.cells(node, &home).for_each(|place| (written[place], read[place]) = (round, u32::MAX));
+                let now = Touched { written: round, read: u32::MAX };
+                self.cells(node, &home).for_each(|place| touched[place] = now);
             }
             for at in Flow::range(node).filter(|&at| self.flow.special(at).by.is_none()) {
-                self.of_operand(node, at).for_each(|place| read[place] = read[place].min(round));
+                self.of_operand(node, at)
+                    .for_each(|place| touched[place].read = touched[place].read.min(round));
             }
             if !node.gone {
                 self.channels(node).for_each(|channel| taken[channel] = round);
@@ -141,7 +156,9 @@ impl Spread<'_> {
 
     /// The channels of the messages that a node takes.
     fn channels(&self, node: &Node) -> impl Iterator<Item = usize> + use<'_> {
-        let taken = Flow::range(node).map(|at| self.numbered.of_operand[at]).filter(|&id| id != NONE);
-        taken.map(|id| self.numbered.list[id as usize].channel as usize)
+        self.channel[Flow::range(node)]
+            .iter()
+            .filter(|&&channel| channel != NONE)
+            .map(|&channel| channel as usize)
     }
 }
