@@ -19,22 +19,23 @@ impl Flow {
         }
         order.iter_mut().for_each(|id| *id = name[id.index()]);
 
+        // One thing at a time: fetches that wait for nothing else go side by side.
         let mut flow = Flow { guarded: self.guarded, ..Flow::default() };
-        flow.nodes.reserve_exact(sorted.len());
+        flow.nodes = sorted.iter().map(|&old| self.nodes[old as usize]).collect();
         flow.operands.reserve_exact(self.nodes.iter().map(|node| node.count as usize).sum());
-        for &old in &sorted {
-            let node = self.nodes[old as usize];
+        for node in &mut flow.nodes {
             let first = flow.operands.len();
-            for at in Flow::range(&node) {
-                let mut operand = self.operands[at];
-                operand.set_maker(operand.maker().map(|maker| name[maker.index()]));
-                if operand.maker & SPECIAL != 0 {
-                    flow.special.resize(flow.operands.len(), (0, 0));
+            flow.operands.extend_from_slice(&self.operands[Flow::range(node)]);
+            if !self.special.is_empty() {
+                for at in Flow::range(node).filter(|&at| self.operands[at].maker & SPECIAL != 0) {
+                    flow.special.resize(first + (at - node.first as usize), (0, 0));
                     flow.special.push(self.special.get(at).copied().unwrap_or_default());
                 }
-                flow.operands.push(operand);
             }
-            flow.nodes.push(super::Node { first: first as u32, ..node });
+            node.first = first as u32;
+        }
+        for operand in &mut flow.operands {
+            operand.set_maker(operand.maker().map(|maker| name[maker.index()]));
         }
         let rename = |node: u32| node.checked_sub(1).map_or(0, |old| name[old as usize].0 + 1);
         for (by, guard) in &mut flow.special {
