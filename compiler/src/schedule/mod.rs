@@ -39,8 +39,8 @@ use crate::source::Sources;
 use crate::trace::Trace;
 use crate::{flow, passes};
 
-/// Schedules a proved trace. `graph` is that of the form [`Form::Disjoint`]. `header.k_min` is an upper bound: the slots that were
-/// counted on.
+/// Schedules a proved trace. `graph` is that of the form [`Form::Disjoint`]. `header.k_min` is an upper bound: the slots with
+/// which the run of all blocks came to its end.
 pub fn schedule(trace: &Trace, graph: &ChunkGraph, options: &Options, sources: &Sources) -> Plan {
     let options = &options.countable();
     let trees = passes::trees::run(trace, graph, options);
@@ -105,7 +105,7 @@ pub fn schedule(trace: &Trace, graph: &ChunkGraph, options: &Options, sources: &
             forms: memory.forms,
             serves_post: finished.serves_post,
             scratch_cells,
-            k_min: options.slots.max(1),
+            k_min: run.slots,
             schedule: Schedule::default(),
             proof: ProofStatus::AllRanks,
         },

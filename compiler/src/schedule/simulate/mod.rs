@@ -33,6 +33,8 @@ use crate::schedule::transfers::{NONE, Sent, TransferId, Transfers};
 
 /// What all ranks do.
 pub(in crate::schedule) struct Run {
+    /// How many slots per channel were enough.
+    pub(in crate::schedule) slots: u32,
     /// By rank: what it does, in order, and the block of each.
     pub(in crate::schedule) ranks: Vec<Vec<(Event, u32)>>,
     /// By channel: the block that writes it.
@@ -76,6 +78,7 @@ pub(in crate::schedule) fn simulate(
         readers[end as usize] = BlockId(simulation.block_of[first.reader.index()]);
     }
     Some(Run {
+        slots: simulation.slots,
         ranks: simulation.ranks.into_iter().map(|rank| rank.done).collect(),
         writers: simulation.writer_of.into_iter().map(BlockId).collect(),
         readers,
