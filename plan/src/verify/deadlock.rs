@@ -7,11 +7,16 @@
 //! marked graph: it has a cycle if and only if an execution that lets every block run as far as it can gets stuck,
 //! whatever the order. So D is decided by running the plan with no data, k slots at a time, and nothing of the
 //! graph is ever stored. All three sections run in one go: no edge leads to an earlier section, so a cycle lies
-//! within one. Cost: every edge is looked at once per run; a blocked event remembers how far it got, and is looked
-//! at again only when the one thing that it lacks has come. One run for k_min and one for k_min − 1 as a rule.
+//! within one. Cost: every edge is looked at once; a blocked event remembers how far it got, and is looked
+//! at again only when the one thing that it lacks has come.
+//!
+//! One run finds the least number of slots: it begins with one, and each time it is stuck it goes on with one more. Where it is
+//! stuck with k slots it has come by k slots alone, so k are too few; and what k slots allow, k + 1 do.
+
+use std::ops::RangeInclusive;
 
 use super::links::{EndId, Links, ends};
-use super::violation::{Report, Site, Violation};
+use super::violation::{Site, Violation};
 use crate::display::plural;
 use crate::ids::{BlockId, ChannelId, StepId};
 use crate::plan::{ChannelKind, Operand, Plan};
@@ -77,16 +82,11 @@ pub(super) type Tell<'a> = dyn FnMut(&[StepId]) + 'a;
 
 /// V2: that `header.k_min` is right.
 pub(super) fn check(plan: &Plan, links: &Links, tell: &mut Tell) -> Result<Order, Vec<Violation>> {
-    let stated = plan.header.k_min;
-    let stuck = match order(plan, links, stated, tell) {
-        Ok(order) if stated == 1 => return Ok(order),
-        Ok(order) => match run(plan, links, stated - 1, None) {
-            Err(_) => return Ok(order),
-            Ok(()) => Circle::new(),
-        },
-        Err(stuck) => stuck,
-    };
-    Err(not_least(plan, links, stuck))
+    match order(plan, links, tell) {
+        Ok((order, needed)) if needed == plan.header.k_min => Ok(order),
+        Ok((_, needed)) => Err(not_least(plan, links, needed)),
+        Err(stuck) => Err(deadlock(plan, &stuck)),
+    }
 }
 
 /// V2 where `header.k_min` only says how many slots are enough: the order, and how many are needed.
@@ -95,23 +95,19 @@ pub(super) fn check_enough(
     links: &Links,
     tell: &mut Tell,
 ) -> Result<(Order, u32), Vec<Violation>> {
-    let stated = plan.header.k_min;
-    let order = order(plan, links, stated, tell).map_err(|stuck| not_least(plan, links, stuck))?;
-    // One less first: it mostly fails, and early.
-    let needed = match stated {
-        1 => 1,
-        _ if run(plan, links, stated - 1, None).is_err() => stated,
-        _ => least_within(plan, links, stated - 1),
-    };
-    Ok((order, needed))
+    match order(plan, links, tell) {
+        Ok((order, needed)) if needed <= plan.header.k_min => Ok((order, needed)),
+        Ok((_, needed)) => Err(not_least(plan, links, needed)),
+        Err(stuck) => Err(deadlock(plan, &stuck)),
+    }
 }
 
-/// An execution with so many slots.
-fn order(plan: &Plan, links: &Links, slots: u32, tell: &mut Tell) -> Result<Order, Circle> {
+/// An execution with as few slots as can be, and how many these are.
+fn order(plan: &Plan, links: &Links, tell: &mut Tell) -> Result<(Order, u32), Circle> {
     let mut record = Record { order: Vec::with_capacity(plan.steps.len()), told: 0, tell };
-    let ended = run(plan, links, slots, Some(&mut record));
+    let ended = run(plan, links, 1..=u32::MAX, Some(&mut record));
     record.tell_from(0);
-    ended.map(|()| Order(record.order))
+    ended.map(|slots| (Order(record.order), slots))
 }
 
 /// The order so far.
@@ -135,64 +131,29 @@ impl Record<'_, '_> {
     }
 }
 
-/// What is wrong with a `header.k_min` that is not the least number; with `stuck`, if it is too small.
-fn not_least(plan: &Plan, links: &Links, stuck: Circle) -> Vec<Violation> {
+/// What is wrong with a `header.k_min` that is not what is needed.
+fn not_least(plan: &Plan, links: &Links, needed: u32) -> Vec<Violation> {
     let stated = plan.header.k_min;
-    let (fault, stuck) = match least(plan, links) {
-        Err(stuck) => (Fault::Deadlock { circle: stuck.iter().map(|&(_, lack)| lack).collect() }, stuck),
-        Ok(needed) => {
-            let circle = stuck.iter().map(|&(_, lack)| lack).collect();
-            (Fault::SlotCount { stated, needed, circle }, stuck)
-        }
-    };
-    let sites = sites(plan, &stuck);
-    vec![Violation { fault: super::Fault::Deadlock(fault), sites }]
+    // The circle that too few lead to.
+    let stuck = run(plan, links, stated..=stated, None).err().unwrap_or_default();
+    let circle = stuck.iter().map(|&(_, lack)| lack).collect();
+    let fault = Fault::SlotCount { stated, needed, circle };
+    vec![Violation { fault: super::Fault::Deadlock(fault), sites: sites(plan, &stuck) }]
+}
+
+/// What is wrong with a plan that is stuck with any number of slots.
+fn deadlock(plan: &Plan, stuck: &Circle) -> Vec<Violation> {
+    let fault = Fault::Deadlock { circle: stuck.iter().map(|&(_, lack)| lack).collect() };
+    vec![Violation { fault: super::Fault::Deadlock(fault), sites: sites(plan, stuck) }]
 }
 
 /// The least number of slots per channel with which the plan cannot get stuck, if there is one.
 pub(super) fn least_slots(plan: &Plan, links: &Links) -> Result<u32, Vec<Violation>> {
-    let mut report = Report::default();
-    let least = least(plan, links).unwrap_or_else(|stuck| {
-        let fault = Fault::Deadlock { circle: stuck.iter().map(|&(_, lack)| lack).collect() };
-        report.add(|| (super::Fault::Deadlock(fault), sites(plan, &stuck)));
-        0
-    });
-    report.verdict().map(|()| least)
+    run(plan, links, 1..=u32::MAX, None).map_err(|stuck| deadlock(plan, &stuck))
 }
 
 /// Steps that wait for each other in a circle: each for the next, the last for the first.
 type Circle = Vec<(StepId, Lack)>;
-
-/// The least number of slots, or the circle in which any number is stuck.
-fn least(plan: &Plan, links: &Links) -> Result<u32, Circle> {
-    run(plan, links, u32::MAX, None)?;
-    // More slots than messages change nothing.
-    let messages =
-        |c: usize| links.senders(ChannelId::new(c)).iter().map(|s| plan.steps[s.index()].width).sum();
-    Ok(least_within(plan, links, (0..plan.channels.len()).map(messages).max().unwrap_or(0).max(1)))
-}
-
-/// The least number of slots, where `high` are enough. Binary search: more slots never hurt (L2).
-fn least_within(plan: &Plan, links: &Links, mut high: u32) -> u32 {
-    let mut low = 1;
-    // Doubling first: the answer is small as a rule, and a run costs the same for any k.
-    let mut stride = 1;
-    while low + stride - 1 < high {
-        let probe = low + stride - 1;
-        match run(plan, links, probe, None) {
-            Ok(()) => high = probe,
-            Err(_) => (low, stride) = (probe + 1, stride * 2),
-        }
-    }
-    while low < high {
-        let middle = low + (high - low) / 2;
-        match run(plan, links, middle, None) {
-            Ok(()) => high = middle,
-            Err(_) => low = middle + 1,
-        }
-    }
-    low
-}
 
 const NOBODY: u32 = u32::MAX;
 
@@ -210,6 +171,8 @@ struct Run<'a> {
     /// the plan has no waits.
     waiting: Vec<u32>,
     ready: Vec<u32>,
+    /// Blocks that have lacked a slot since there was one more; not all still do.
+    short: Vec<u32>,
 }
 
 /// How far a block has come.
@@ -223,6 +186,8 @@ struct Progress {
     lack: Option<Need>,
     /// The next block blocked on the same step.
     next: u32,
+    /// Whether it is in `Run::short`.
+    short: bool,
 }
 
 /// How many needs are met: waits and receives; channels sent on; ends of the next of those.
@@ -240,38 +205,62 @@ enum Need {
     Step(StepId),
 }
 
-/// Runs the plan as far as it goes, or gives the circle in which it is stuck.
-fn run(plan: &Plan, links: &Links, slots: u32, mut record: Option<&mut Record>) -> Result<(), Circle> {
+/// Runs the plan with so many slots, or as few more as it takes: how many, or the circle in which it is stuck with the most.
+fn run(
+    plan: &Plan,
+    links: &Links,
+    slots: RangeInclusive<u32>,
+    mut record: Option<&mut Record>,
+) -> Result<u32, Circle> {
     let start = |block: &crate::plan::Block| Progress {
         step: block.prologue.start,
         micro: 0,
         met: Met::default(),
         lack: None,
         next: NOBODY,
+        short: false,
     };
     let mut run = Run {
         plan,
         links,
-        slots,
+        slots: *slots.start(),
         blocks: plan.blocks.iter().map(start).collect(),
         sent: vec![0; plan.channels.len()],
         received: vec![0; plan.readers.len()],
         waiting: if plan.waits.is_empty() { Vec::new() } else { vec![NOBODY; plan.steps.len()] },
         ready: (0..plan.blocks.len() as u32).rev().collect(),
+        short: Vec::new(),
     };
-    while let Some(block) = run.ready.pop() {
-        run.advance(BlockId(block), &mut record);
-        if let Some(record) = &mut record {
-            record.tell_from(Record::STRETCH);
+    loop {
+        while let Some(block) = run.ready.pop() {
+            run.advance(BlockId(block), &mut record);
+            if let Some(record) = &mut record {
+                record.tell_from(Record::STRETCH);
+            }
+        }
+        if run.slots >= *slots.end() || !run.one_slot_more() {
+            break;
         }
     }
     match (0..plan.blocks.len()).find(|&b| run.blocks[b].lack.is_some()) {
-        None => Ok(()),
+        None => Ok(run.slots),
         Some(first) => Err(run.circle(BlockId::new(first))),
     }
 }
 
 impl Run<'_> {
+    /// Counts on one slot more if some block lacks one. Each that does then acts: what it needs besides has come.
+    fn one_slot_more(&mut self) -> bool {
+        for block in std::mem::take(&mut self.short) {
+            self.blocks[block as usize].short = false;
+            if matches!(self.blocks[block as usize].lack, Some(Need::Slot(_))) {
+                self.wake(BlockId(block));
+            }
+        }
+        self.slots += u32::from(!self.ready.is_empty());
+        !self.ready.is_empty()
+    }
+
     /// Lets a block act until it lacks something or has ended.
     fn advance(&mut self, block: BlockId, record: &mut Option<&mut Record>) {
         let end = self.plan.blocks[block.index()].epilogue.end;
@@ -286,8 +275,15 @@ impl Run<'_> {
                     at.met = Met::default();
                 } else {
                     at.lack = Some(need);
-                    if let Need::Step(target) = need {
-                        at.next = std::mem::replace(&mut self.waiting[target.index()], block.0);
+                    match need {
+                        Need::Step(target) => {
+                            at.next = std::mem::replace(&mut self.waiting[target.index()], block.0);
+                        }
+                        Need::Slot(_) if !at.short => {
+                            at.short = true;
+                            self.short.push(block.0);
+                        }
+                        Need::Slot(_) | Need::Message(_) => {}
                     }
                     break;
                 }
