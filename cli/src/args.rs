@@ -105,7 +105,8 @@ pub(crate) struct Scheduling {
     #[arg(long, value_name = "WHERE", value_enum)]
     direct: Option<DirectAccess>,
     /// How a value that one rank sends to several reaches them: in a message to each (flat), in one that all of them read (channel),
-    /// or by way of each other (binomial, chain, or tree:K, in which each gives it to K) [default: chosen]
+    /// by way of each other (binomial, chain, or tree:K, in which each gives it to K), or both: who passes it on to several does so
+    /// in one message (tree:2+channel) [default: chosen]
     #[arg(long, value_name = "HOW", value_parser = multicast)]
     multicast: Option<Multicast>,
     /// How wide messages are: as wide as their moves (whole), or cut where what comes together goes on apart, or the other way
@@ -503,14 +504,25 @@ fn multicast(given: &str) -> Result<Multicast, String> {
     match given {
         "flat" => return Ok(Multicast::Flat),
         "channel" => return Ok(Multicast::Channel),
-        "binomial" => return Ok(Multicast::Tree(Tree::Binomial)),
-        "chain" => return Ok(Multicast::Tree(Tree::Chain)),
         _ => {}
     }
-    let width = given.strip_prefix("tree:").and_then(|width| width.parse().ok()).filter(|&width| width > 0);
-    let of_width = |width| Multicast::Tree(Tree::Wide(width));
-    width.map(of_width).ok_or_else(|| {
-        format!("`{given}` is none of flat, channel, binomial, chain, tree:K with K from 1 to 65535")
+    let (tree, how): (_, fn(Tree) -> Multicast) = match given.strip_suffix("+channel") {
+        Some(tree) => (tree, Multicast::ChannelTree),
+        None => (given, Multicast::Tree),
+    };
+    let tree = match tree {
+        "binomial" => Some(Tree::Binomial),
+        "chain" => Some(Tree::Chain),
+        _ => {
+            let width = tree.strip_prefix("tree:").and_then(|width| width.parse().ok());
+            width.filter(|&width| width > 0).map(Tree::Wide)
+        }
+    };
+    tree.map(how).ok_or_else(|| {
+        format!(
+            "`{given}` is none of flat, channel, binomial, chain, tree:K with K from 1 to 65535, or one of \
+             the last three and channel (tree:2+channel)"
+        )
     })
 }
 

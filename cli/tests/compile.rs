@@ -283,7 +283,18 @@ fn multicast_goes_as_it_is_told() {
     // 3 is 1 + 2: from 2.
     of("binomial").shows("recv ch1 ← rank 0 → data, send ch3 → rank 3");
     of("tree:2").shows("← rank 1 → data");
-    for how in ["tree:0", "tree:65536", "tree", "ring"] {
+    // From 0 to 1 and 2, from 1 to 3 and 4.
+    of("tree:2+channel")
+        .shows("2 of slots; 2 with several readers")
+        .shows("→ ranks 1..3")
+        .shows("→ ranks 3..5");
+    of("binomial+channel")
+        .shows("1 with several readers")
+        .shows("→ ranks 1, 2, 4")
+        .shows("send ch0 → rank 3");
+    for how in
+        ["tree:0", "tree:65536", "tree", "ring", "flat+channel", "channel+channel", "+channel", "tree:2+"]
+    {
         rcc(&["compile", &flat, "--ranks", "5", "--multicast", how]).ends(2).says("none of flat, channel");
     }
     let plan = folder.path().join("flat.plan");

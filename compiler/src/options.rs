@@ -47,6 +47,23 @@ pub enum Multicast {
     Channel,
     /// By way of each other: a tree, where each can keep the value until those below have taken it.
     Tree(Tree),
+    /// By way of each other, and who gives it to several does so in one message that all of them read.
+    ChannelTree(Tree),
+}
+
+impl Multicast {
+    /// The tree, where there is one.
+    pub fn tree(self) -> Option<Tree> {
+        match self {
+            Multicast::Flat | Multicast::Channel => None,
+            Multicast::Tree(tree) | Multicast::ChannelTree(tree) => Some(tree),
+        }
+    }
+
+    /// Whether a message may have several readers.
+    pub fn shares(self) -> bool {
+        matches!(self, Multicast::Channel | Multicast::ChannelTree(_))
+    }
 }
 
 /// Who takes a multicast from whom. Ranks are counted from the root, in a circle; on a world of several levels, first among one

@@ -251,6 +251,33 @@ fn trees_have_their_form() {
     }
 }
 
+/// In a tree with channels everyone who passes it on writes it once, for as many readers as it has children.
+#[test]
+fn who_passes_it_on_writes_it_once() {
+    let loaded = programs();
+    for ranks in 2..=17u32 {
+        for name in ["flat", "one_by_one"] {
+            for tree in TREES {
+                let named = format!("{name}, {ranks} ranks, {tree:?}");
+                let of = |multicast| {
+                    compiled(&loaded, name, ranks, &Options { multicast, ..Options::default() }).unwrap()
+                };
+                let (apart, shared) = (of(Multicast::Tree(tree)), of(Multicast::ChannelTree(tree)));
+                let sorted = |plan: &Plan| {
+                    let mut links = links(plan);
+                    links.sort_unstable();
+                    links
+                };
+                let edges = sorted(&apart);
+                assert_eq!(sorted(&shared), edges, "{named}: the same tree");
+                let mut inner: Vec<u32> = edges.iter().map(|&(from, _)| from).collect();
+                inner.dedup();
+                assert_eq!(written(&shared), [inner.len() as u64, u64::from(ranks) - 1], "{named}");
+            }
+        }
+    }
+}
+
 /// On two levels each part of the outer one is entered once.
 #[test]
 fn trees_follow_the_levels() {
@@ -320,7 +347,7 @@ fn copies_do_not_pass_what_reads_the_place_before() {
 #[test]
 fn bits_and_promises_are_kept() {
     let (loaded, limits) = (programs(), Limits::default());
-    let (mut plans, mut several, mut trees) = (0, 0, 0);
+    let (mut plans, mut several, mut trees, mut both) = (0, 0, 0, 0);
     for (a, algorithm) in loaded.program.algorithms().enumerate() {
         for ranks in 2..=8 {
             for request in library::requests(&loaded, algorithm, ranks) {
@@ -348,11 +375,12 @@ fn bits_and_promises_are_kept() {
                 };
                 assert!(!shared(&flat));
                 let tree = TREES[seed as usize / 216 % 5];
-                for multicast in [Multicast::Channel, Multicast::Tree(tree)] {
+                for multicast in [Multicast::Channel, Multicast::Tree(tree), Multicast::ChannelTree(tree)] {
                     let (named, plan) = compile(&Options { multicast, ..options }).expect("the same shape");
                     plans += 1;
                     several += usize::from(shared(&plan));
-                    trees += usize::from(multicast != Multicast::Channel && plan != flat);
+                    trees += usize::from(multicast.tree().is_some() && plan != flat);
+                    both += usize::from(multicast.tree().is_some() && shared(&plan));
                     assert!(plan.header.k_min <= options.slots, "{named}");
                     judge(&named, &flat, &plan, seed);
                 }
@@ -362,6 +390,7 @@ fn bits_and_promises_are_kept() {
     println!("{plans} plans, {several} of them with messages that several read, {trees} with trees");
     assert!(several > 40, "of {plans} plans only {several} have messages that several read");
     assert!(trees > 40, "of {plans} plans only {trees} have trees");
+    assert!(both > 40, "of {plans} plans only {both} have trees with messages that several read");
 }
 
 fn judge(named: &str, plain: &Plan, plan: &Plan, seed: u64) {
@@ -421,6 +450,8 @@ fn ranks_execute_them() {
             (6, Multicast::Channel),
             (4, of(Tree::Binomial)),
             (6, of(Tree::Wide(2))),
+            (6, Multicast::ChannelTree(Tree::Wide(2))),
+            (8, Multicast::ChannelTree(Tree::Binomial)),
         ] {
             for request in library::requests(&loaded, algorithm, ranks) {
                 let compile = |multicast: Multicast| {

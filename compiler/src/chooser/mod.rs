@@ -190,6 +190,7 @@ pub fn spread(multicast: Multicast) -> String {
         Multicast::Tree(Tree::Binomial) => "binomial".to_string(),
         Multicast::Tree(Tree::Chain) => "chain".to_string(),
         Multicast::Tree(Tree::Wide(width)) => format!("tree:{width}"),
+        Multicast::ChannelTree(tree) => format!("{}+channel", spread(Multicast::Tree(tree))),
     }
 }
 

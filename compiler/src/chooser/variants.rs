@@ -13,21 +13,44 @@ use crate::options::{Cut, Direct, Multicast, Options, Reach, Tree};
 type Kind = fn(&Plan, &Options, &Wanted, &Topology) -> Vec<Options>;
 
 /// All kinds, those that change most first.
-pub(super) const KINDS: [Kind; 5] = [multicasts, cuts, direct_access, blocks, counted_slots];
+pub(super) const KINDS: [Kind; 6] =
+    [multicasts, channels_of_trees, cuts, direct_access, blocks, counted_slots];
 
 /// The most blocks of a rank that are tried.
 const MOST_BLOCKS: u32 = 32;
 
 /// A value that one rank sends to several: a message to each, one that all of them read, or by way of each other.
-fn multicasts(_: &Plan, best: &Options, wanted: &Wanted, _: &Topology) -> Vec<Options> {
+fn multicasts(plan: &Plan, best: &Options, wanted: &Wanted, _: &Topology) -> Vec<Options> {
     if wanted.fixed.multicast.is_some() || wanted.fixed.unfused {
         return Vec::new();
     }
-    let trees = [Tree::Binomial, Tree::Chain, Tree::Wide(2)].map(Multicast::Tree);
-    let all = [Multicast::Flat, Multicast::Channel].into_iter().chain(trees);
+    let trees = [Tree::Binomial, Tree::Chain, Tree::Wide(2)].into_iter().chain(level_by_level(plan));
+    let all = [Multicast::Flat, Multicast::Channel].into_iter().chain(trees.map(Multicast::Tree));
     all.filter(|&multicast| multicast != best.multicast)
         .map(|multicast| Options { multicast, ..*best })
         .collect()
+}
+
+/// Who passes it on to several does so in one message. Tried with the best tree alone: what a tree gains hardly depends on it. Without
+/// a tree but level by level there is another message for each part.
+fn channels_of_trees(plan: &Plan, best: &Options, wanted: &Wanted, _: &Topology) -> Vec<Options> {
+    if wanted.fixed.multicast.is_some() || wanted.fixed.unfused {
+        return Vec::new();
+    }
+    let tree = match best.multicast {
+        Multicast::Tree(tree) => Some(tree),
+        Multicast::Flat | Multicast::Channel => level_by_level(plan),
+        Multicast::ChannelTree(_) => None,
+    };
+    tree.map(|tree| Options { multicast: Multicast::ChannelTree(tree), ..*best }).into_iter().collect()
+}
+
+/// On a world of several levels: to one rank of each part at once, and from each of these to all of its part.
+fn level_by_level(plan: &Plan) -> Option<Tree> {
+    let sizes = &plan.header.shape;
+    let widest = sizes.iter().copied().max().unwrap_or(0).saturating_sub(1);
+    (sizes.iter().filter(|&&size| size > 1).count() > 1)
+        .then(|| Tree::Wide(widest.clamp(1, u16::MAX.into()) as u16))
 }
 
 /// What comes together and goes on apart, or the other way round, stored in between, or in messages of its own.

@@ -14,12 +14,12 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::flow::Live;
 use crate::graph::{self, ChunkGraph, Form, PlaceTable, VersionId, adds};
 use crate::limits::Limits;
-use crate::options::{Multicast, Options, Tree};
+use crate::options::{Options, Tree};
 use crate::trace::{MoveId, MoveKind, Place, Trace};
 
 /// The trace with its multicasts as trees, and its graph (out of place); none if there is nothing to do.
 pub(crate) fn run(trace: &Trace, graph: &ChunkGraph, options: &Options) -> Option<(Trace, ChunkGraph)> {
-    let Multicast::Tree(tree) = options.multicast else { return None };
+    let tree = options.multicast.tree()?;
     let groups = find(trace, graph);
     // Copies that stand apart may have moves between them that overwrite what is read.
     let all = groups.iter().collect::<Vec<_>>();

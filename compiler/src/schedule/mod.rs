@@ -34,7 +34,7 @@ use self::keys::Keys;
 use self::resolve::Resolver;
 use self::transfers::Numbered;
 use crate::graph::{ChunkGraph, Form, PlaceTable};
-use crate::options::{Cut, Multicast, Options};
+use crate::options::{Cut, Options};
 use crate::source::Sources;
 use crate::trace::Trace;
 use crate::{flow, passes};
@@ -57,7 +57,7 @@ pub fn schedule(trace: &Trace, graph: &ChunkGraph, options: &Options, sources: &
     // Moves as wide as they are; cell by cell only if that gets stuck. Messages with several readers only if they do not.
     let widths = [u32::MAX, options.slots.max(1)].into_iter();
     let ways = widths.flat_map(|widest| [(widest, true), (widest, false)]);
-    let mut ways = ways.filter(|&(_, several)| !several || options.multicast == Multicast::Channel);
+    let mut ways = ways.filter(|&(_, several)| !several || options.multicast.shares());
     let planned = ways.find_map(|(widest, several)| {
         let mut flow = flow::build(trace, graph, &places, &finished, &spans, options, widest);
         passes::run(trace, graph, options, &mut flow);
