@@ -159,11 +159,17 @@ pub(crate) fn why(chosen: &Chosen) -> String {
                 true => self::how(&next.call, next.protocol),
                 false => format!("{}, {}", layout(&next.layout), self::how(&next.call, next.protocol)),
             };
+            let gain = seconds / next.seconds - 1.0;
             let [best, next, worst] = [seconds, next.seconds, chosen.worst()].map(|s| time(s * 1e6));
-            format!(
-                "{best} predicted, best of {} tried; next {next} with {other}; worst {worst}",
-                chosen.tried.len()
-            )
+            let count = chosen.tried.len();
+            let told = if gain > 0.0 {
+                // What is as usual stays so.
+                let gain = format!("{:.1} % faster: too little to tell", gain * 100.0);
+                format!("predicted; of {count} tried the best is {next} with {other}, {gain}")
+            } else {
+                format!("predicted, best of {count} tried; next {next} with {other}")
+            };
+            format!("{best} {told}; worst {worst}")
         }
     };
     let fixed = match chosen.given.is_empty() {

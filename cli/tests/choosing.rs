@@ -4,6 +4,8 @@
 
 mod common;
 
+use std::collections::BTreeSet;
+
 use common::{RING, file, folder, rcc};
 use serde_json::Value;
 
@@ -82,12 +84,31 @@ fn a_collective_without_an_algorithm() {
         .shows("std::allreduce::ring");
 }
 
+/// What is taken is called the best only where nothing that was tried is faster.
+#[test]
+fn the_best_is_what_nothing_is_faster_than() {
+    let mut seen = BTreeSet::new();
+    for algorithm in ["allreduce::ring", "allreduce::one_shot", "alltoall::direct", "broadcast::binomial"] {
+        for bytes in ["4K", "1M", "64M"] {
+            let args = ["compile", &format!("std::{algorithm}"), "-n", "4", "-b", bytes];
+            let chosen = &json(&args)["chosen"];
+            let tried = chosen["tried"].as_array().unwrap();
+            let least = tried.iter().map(|one| one["time_us"].as_f64().unwrap()).fold(f64::MAX, f64::min);
+            let taken = chosen["predicted_us"].as_f64().unwrap();
+            let said = if taken <= least { "predicted, best of" } else { "too little to tell" };
+            rcc(&args).ends(0).shows(said);
+            assert!(taken < 1.06 * least, "{algorithm}, {bytes}: {taken} us, {least} would do");
+            seen.insert(said);
+        }
+    }
+    assert_eq!(seen.len(), 2, "both are seen");
+}
+
 #[test]
 fn reports_say_what_was_chosen() {
     rcc(&["compile", "std::alltoall::direct", "-n", "4"])
         .ends(0)
-        .shows("chosen for 64 MiB (assumed: no size is given) on 2-cores")
-        .shows("predicted, best of");
+        .shows("chosen for 64 MiB (assumed: no size is given) on 2-cores");
     rcc(&["compile", "std::allreduce::ring", "-n", "64"]).ends(0).shows("as usual").shows("more than 4096");
     rcc(&["compile", "std::allreduce::ring", "-n", "64", "-b", "1M", "--topology", "64-cores"])
         .ends(0)

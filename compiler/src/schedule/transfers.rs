@@ -223,18 +223,21 @@ pub(super) struct Wish {
 fn collect(flow: &Flow, keys: &Keys, readers: &[NodeId]) -> Vec<Wanted> {
     // Enough for all: untouched memory costs nothing.
     let mut list = Vec::with_capacity(flow.operands.len());
+    // By rank: how many messages the step at hand takes from it.
+    let ranks = flow.operands.iter().map(|operand| operand.place.rank.index() + 1).max().unwrap_or(0);
+    let mut taken = vec![0u32; ranks];
     for &reader in readers.iter().filter(|id| !flow.node(**id).gone) {
         let node = flow.node(reader);
-        let operands = Flow::range(node);
-        for at in operands.clone() {
+        flow.operands(node).iter().for_each(|operand| taken[operand.place.rank.index()] = 0);
+        for at in Flow::range(node) {
             let operand = &flow.operands[at];
             let from = operand.place.rank;
             if from == node.rank {
                 continue;
             }
             // Several messages of one step from one rank take channels of their own.
-            let same = |&at: &usize| flow.operands[at].place.rank == from;
-            let lane = (operands.start..at).filter(same).count() as u32;
+            let lane = taken[from.index()];
+            taken[from.index()] += 1;
             list.push(Wanted {
                 from,
                 to: node.rank,
