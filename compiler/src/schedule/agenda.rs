@@ -27,6 +27,8 @@ pub(super) enum Event {
 /// Events of all ranks: those of rank r are `events[starts[r]..starts[r + 1]]`.
 pub(super) struct Agenda {
     pub(super) events: Vec<Event>,
+    /// The round of each.
+    pub(super) rounds: Vec<u32>,
     pub(super) starts: Vec<u32>,
 }
 
@@ -38,7 +40,7 @@ impl Agenda {
         let mut made = made.chunk_by(|a, b| flow.node(*a).rank == flow.node(*b).rank).peekable();
         let reads = reads(flow, keys, transfers);
         let mut reads = reads.chunk_by(|a, b| a.rank == b.rank).peekable();
-        let mut agenda = Agenda { events: Vec::new(), starts: vec![0] };
+        let mut agenda = Agenda { events: Vec::new(), rounds: Vec::new(), starts: vec![0] };
         let mut sorted: Vec<(u32, u32, u32, Event)> = Vec::new();
         for rank in (0..ranks).map(RankId) {
             // Those of one round in the order of their readers.
@@ -49,14 +51,20 @@ impl Agenda {
             let mut sorted = sorted.iter().peekable();
             for &id in made.next_if(|of_rank| flow.node(of_rank[0]).rank == rank).unwrap_or_default() {
                 let round = flow.node(id).round;
-                let now = std::iter::from_fn(|| sorted.next_if(|&&(due, ..)| due <= round));
-                agenda.events.extend(now.map(|&(.., event)| event));
-                agenda.events.push(Event::Make(id));
+                while let Some(&(due, .., event)) = sorted.next_if(|&&(due, ..)| due <= round) {
+                    agenda.put(event, due);
+                }
+                agenda.put(Event::Make(id), round);
             }
-            agenda.events.extend(sorted.map(|&(.., event)| event));
+            sorted.for_each(|&(due, .., event)| agenda.put(event, due));
             agenda.starts.push(agenda.events.len() as u32);
         }
         agenda
+    }
+
+    fn put(&mut self, event: Event, round: u32) {
+        self.events.push(event);
+        self.rounds.push(round);
     }
 }
 

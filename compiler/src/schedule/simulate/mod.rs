@@ -137,8 +137,9 @@ struct Simulation<'a> {
     /// Slots counted on so far, and the most that may be.
     slots: u32,
     most_slots: u32,
-    /// Events by block.
+    /// Events by block, and the round of each.
     planned: Vec<Event>,
+    planned_rounds: Vec<u32>,
     agenda: &'a Agenda,
     blocks: Vec<Block>,
     first_block: &'a [u32],
@@ -172,12 +173,12 @@ impl<'a> Simulation<'a> {
             starts[i] += starts[i - 1];
         }
         let mut next = starts.clone();
-        let mut planned = agenda.events.clone();
+        let (mut planned, mut planned_rounds) = (agenda.events.clone(), agenda.rounds.clone());
         let mut block_of = vec![NONE; flow.nodes.len()];
         let mut writer_of = vec![NONE; transfers.links.len()];
-        for (&event, &block) in agenda.events.iter().zip(&blocks.of_event) {
+        for ((&event, &round), &block) in agenda.events.iter().zip(&agenda.rounds).zip(&blocks.of_event) {
             let slot = &mut next[block as usize];
-            planned[*slot as usize] = event;
+            (planned[*slot as usize], planned_rounds[*slot as usize]) = (event, round);
             *slot += 1;
             match event {
                 Event::Make(node) => {
@@ -210,6 +211,7 @@ impl<'a> Simulation<'a> {
             slots: options.slots.clamp(1, FEW_SLOTS),
             most_slots: options.slots.max(1),
             planned,
+            planned_rounds,
             agenda,
             blocks: all,
             first_block: &blocks.starts,
@@ -308,7 +310,13 @@ impl<'a> Simulation<'a> {
         let rank = &self.ranks[self.blocks[block as usize].rank as usize];
         let round = match event {
             Event::Send(id) if later => self.flow.node(self.transfers.list[id.index()].reader).round,
-            _ => self.round(event),
+            _ => {
+                let next = self.blocks[block as usize].next as usize;
+                match self.planned.get(next) == Some(&event) {
+                    true => self.planned_rounds[next],
+                    false => self.round(event),
+                }
+            }
         };
         let free = |node| rank.guards.first_key_value().is_none_or(|(&guard, _)| self.keys.at(node) < guard);
         round <= rank.round && !matches!(event, Event::Make(node) if !free(node))

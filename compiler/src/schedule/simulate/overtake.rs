@@ -22,6 +22,7 @@ impl Simulation<'_> {
         for &(block, at) in &found {
             let next = self.blocks[block as usize].next as usize;
             self.planned[next..=at].rotate_right(1);
+            self.planned_rounds[next..=at].rotate_right(1);
             self.finish(block, self.planned[next], false);
             self.ready.push(block);
         }
@@ -38,7 +39,7 @@ impl Simulation<'_> {
         let mut used: Vec<u32> = Vec::new();
         let first = state.next as usize;
         let planned = first..state.end as usize;
-        for at in planned.take(AHEAD).take_while(|&at| self.round(self.planned[at]) <= round) {
+        for at in planned.take(AHEAD).take_while(|&at| self.planned_rounds[at] <= round) {
             let event = self.planned[at];
             let before = used.len();
             self.ends(event, &mut used);

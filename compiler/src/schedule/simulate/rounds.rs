@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use super::{Lack, Rank, Simulation};
 use crate::flow::Flow;
-use crate::schedule::agenda::Event;
+use crate::schedule::agenda::{Agenda, Event};
 use crate::schedule::transfers::Sent;
 
 impl Rank {
@@ -91,13 +91,13 @@ impl Simulation<'_> {
 
     pub(super) fn next_round(&mut self, rank: usize) {
         let state = &self.ranks[rank];
-        let events = &self.agenda.events;
-        let planned = state.planned.clone().next().map(|at| self.round(events[at as usize]));
+        let Agenda { events, rounds, .. } = self.agenda;
+        let planned = state.planned.clone().next().map(|at| rounds[at as usize]);
         let later = state.later.peek().map(|&Reverse((round, _))| round);
         let Some(round) = planned.into_iter().chain(later).min() else { return };
         self.ranks[rank].round = round;
         while let Some(at) = self.ranks[rank].planned.clone().next()
-            && self.round(events[at as usize]) == round
+            && rounds[at as usize] == round
         {
             self.ranks[rank].planned.start = at + 1;
             self.open(rank, events[at as usize]);
