@@ -5,6 +5,10 @@
 //! that follows already from program order and other waits (a clock per block says up to which event of each
 //! other block everything is known to have finished: transitive reduction).
 
+use std::ops::Range;
+
+use plan::join::join;
+
 use super::blocks::Blocks;
 use super::resolve::{Access, Resolver};
 use super::simulate::Run;
@@ -34,16 +38,30 @@ impl Waits {
     }
 }
 
-/// Finds the waits.
+/// Finds the waits; those of one half of the ranks beside those of the other.
 pub(super) fn find(resolver: &Resolver<'_>, run: &Run, blocks: &Blocks) -> Waits {
-    let mut waits = Waits { starts: Vec::new(), targets: Vec::new() };
     if blocks.starts.windows(2).all(|pair| pair[1] - pair[0] <= 1) {
-        return waits;
+        return Waits { starts: Vec::new(), targets: Vec::new() };
     }
+    let ranks = run.ranks.len();
+    let is_large = run.ranks.iter().map(Vec::len).sum::<usize>() > 1 << 14;
+    let of = |ranks: Range<usize>| of_ranks(resolver, run, blocks, ranks);
+    let (mut waits, rest) = join(is_large, || of(0..ranks / 2), || of(ranks / 2..ranks));
+    let before = waits.targets.len() as u32;
+    waits.starts.extend(rest.starts.iter().map(|start| start + before));
+    waits.targets.extend(rest.targets);
+    waits.starts.push(waits.targets.len() as u32);
+    waits
+}
+
+/// The waits of some ranks, without the last entry of `starts`.
+fn of_ranks(resolver: &Resolver<'_>, run: &Run, blocks: &Blocks, ranks: Range<usize>) -> Waits {
+    let mut waits = Waits { starts: Vec::new(), targets: Vec::new() };
     let mut places = Places::new(resolver.numbers());
     let (mut accesses, mut found) = (Vec::new(), Vec::new());
-    let mut first = 0;
-    for (rank, events) in run.ranks.iter().enumerate() {
+    let mut first = run.ranks[..ranks.start].iter().map(Vec::len).sum::<usize>() as u32;
+    for rank in ranks {
+        let events = &run.ranks[rank];
         let first_block = blocks.starts[rank];
         let count = (blocks.starts[rank + 1] - first_block) as usize;
         let mut clocks = Clocks::new(count);
@@ -69,7 +87,6 @@ pub(super) fn find(resolver: &Resolver<'_>, run: &Run, blocks: &Blocks) -> Waits
         }
         first += events.len() as u32;
     }
-    waits.starts.push(waits.targets.len() as u32);
     waits
 }
 
