@@ -111,7 +111,7 @@ pub(crate) struct Scheduling {
     multicast: Option<Multicast>,
     /// How wide messages are: as wide as their moves (whole), or cut where what comes together goes on apart, or the other way
     /// round, so that nothing is stored that only passes through (parts) [default: chosen]
-    #[arg(long, value_name = "HOW", value_enum)]
+    #[arg(long, value_name = "HOW", value_enum, conflicts_with = "no_fuse")]
     cut: Option<CutAt>,
 }
 

@@ -163,9 +163,14 @@ pub(crate) fn why(chosen: &Chosen) -> String {
             let [best, next, worst] = [seconds, next.seconds, chosen.worst()].map(|s| time(s * 1e6));
             let count = chosen.tried.len();
             let told = if gain > 0.0 {
-                // What is as usual stays so.
-                let gain = format!("{:.1} % faster: too little to tell", gain * 100.0);
-                format!("predicted; of {count} tried the best is {next} with {other}, {gain}")
+                // What was taken stays where something else gains little.
+                let gain = match gain * 100.0 {
+                    gain if gain < 0.05 => "less than 0.1 % faster".to_string(),
+                    gain => format!("{gain:.1} % faster"),
+                };
+                format!(
+                    "predicted; of {count} tried the best is {next} with {other}, {gain}: too little to tell"
+                )
             } else {
                 format!("predicted, best of {count} tried; next {next} with {other}")
             };

@@ -24,7 +24,9 @@ fn multicasts(plan: &Plan, best: &Options, wanted: &Wanted, _: &Topology) -> Vec
     if wanted.fixed.multicast.is_some() || wanted.fixed.unfused {
         return Vec::new();
     }
-    let trees = [Tree::Binomial, Tree::Chain, Tree::Wide(2)].into_iter().chain(level_by_level(plan));
+    let trees = [Tree::Binomial, Tree::Chain, Tree::Wide(2)];
+    let levels = level_by_level(plan).filter(|tree| !trees.contains(tree));
+    let trees = trees.into_iter().chain(levels);
     let all = [Multicast::Flat, Multicast::Channel].into_iter().chain(trees.map(Multicast::Tree));
     all.filter(|&multicast| multicast != best.multicast)
         .map(|multicast| Options { multicast, ..*best })

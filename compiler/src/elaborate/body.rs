@@ -137,6 +137,11 @@ impl<'p> Host<'p> for Walker<'_, 'p> {
             columns::fill(&mut self.engine.machine, &mut self.tasks, slot, first, step, count);
         }
     }
+
+    #[inline]
+    fn lane(&mut self, lane: usize) {
+        self.engine.machine.columns.lane = lane;
+    }
 }
 
 impl<'e, 'p> Walker<'e, 'p> {

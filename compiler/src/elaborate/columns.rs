@@ -19,6 +19,11 @@ pub(crate) const LEAST: u64 = 16;
 /// twice soon have more than anyone can pay for, and columns are made before anyone pays.
 const NODES: u32 = 1000;
 
+/// Bodies that do more, and expressions of more nodes, are evaluated turn by turn: columns take memory, and each of their nodes is
+/// looked for among all that the body keeps.
+const TASKS: usize = 64;
+const WIDEST: u64 = 64;
+
 /// The columns at hand.
 #[derive(Debug, Default)]
 pub(crate) struct Columns {
@@ -91,13 +96,14 @@ impl Columns {
 /// Lists what a body does, if it is nothing but moves from place to place, choices and `let`s.
 pub(crate) fn tasks(item: &For, tasks: &mut Vec<Task>) {
     tasks.clear();
-    if item.loops.filter.is_some() || !collect(&item.body, false, tasks) {
+    if item.loops.filter.is_some() || !collect(&item.body, false, tasks) || tasks.len() > TASKS {
         tasks.clear();
     }
 }
 
 fn collect(body: &[Stmt], chosen: bool, tasks: &mut Vec<Task>) -> bool {
     body.iter().all(|statement| match statement {
+        _ if tasks.len() > TASKS => false,
         Stmt::Let { slot, value, .. } => {
             tasks.push(if chosen { Task::Unknown(*slot) } else { Task::Let(*slot, *value) });
             true
@@ -140,7 +146,7 @@ pub(crate) fn fill(
             }
         };
         machine.columns.left = NODES;
-        let found = evaluate(machine, id, &known, true);
+        let found = if machine.cost(id) > WIDEST { None } else { evaluate(machine, id, &known, true) };
         if let Some(slot) = kept {
             // Whoever reads the slot pays for no call.
             known.push((slot, found.clone().map(|found| Priced { price: 0, ..found })));

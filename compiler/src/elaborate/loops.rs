@@ -18,6 +18,10 @@ pub(crate) trait Host<'p> {
     /// `first + step`, …
     #[inline]
     fn turns(&mut self, _slot: Slot, _first: i64, _step: i64, _count: u64) {}
+
+    /// One of them is about to run. (Not for loops within an expression, which run amid a turn of another.)
+    #[inline]
+    fn lane(&mut self, _lane: usize) {}
 }
 
 /// The values of a binder: `first`, `first + step`, …, `count` of them.
@@ -132,7 +136,7 @@ fn level<'p, H: Host<'p>>(
                 let step = if binder.rev { values.step.wrapping_neg() } else { values.step };
                 host.turns(binder.slot, at(turn), step, LANES.min(values.count - turn));
             }
-            host.machine().columns.lane = lane as usize;
+            host.lane(lane as usize);
         }
         host.machine().set(binder.slot, at(turn));
         let done = if plain { body(host) } else { level(host, loops, index + 1, kept, cost, body) };

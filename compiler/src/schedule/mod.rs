@@ -49,11 +49,9 @@ pub fn schedule(trace: &Trace, graph: &ChunkGraph, options: &Options, sources: &
     let spans = spans::intern(trace, sources);
     let finished = memory::finished_values(trace, graph);
     let places = laid_on_each_other(trace, graph);
-    // What is cut in parts is so that nothing of it is stored: rather more slots.
-    let few = match options.cut {
-        Cut::Whole => options.slots.clamp(1, simulate::FEW_SLOTS),
-        Cut::Parts => options.slots.max(1),
-    };
+    // What is cut in parts is so that nothing of it is stored: rather more slots. Without fusion all is stored.
+    let in_parts = options.fuse && options.cut == Cut::Parts;
+    let few = if in_parts { options.slots.max(1) } else { options.slots.clamp(1, simulate::FEW_SLOTS) };
     // Moves as wide as they are; cell by cell only if that gets stuck. Messages with several readers only if they do not.
     let widths = [u32::MAX, options.slots.max(1)].into_iter();
     let ways = widths.flat_map(|widest| [(widest, true), (widest, false)]);
@@ -61,13 +59,13 @@ pub fn schedule(trace: &Trace, graph: &ChunkGraph, options: &Options, sources: &
     let planned = ways.find_map(|(widest, several)| {
         let mut flow = flow::build(trace, graph, &places, &finished, &spans, options, widest);
         passes::run(trace, graph, options, &mut flow);
-        let mut keys = Keys::new(&flow, trace.ranks, options.cut == Cut::Parts);
+        let mut keys = Keys::new(&flow, trace.ranks, in_parts);
         flow = keys.arrange(flow);
         let mut numbered = Numbered::new(&flow, &keys, several);
         let crowded = !several && numbered.is_crowded(few);
         let spread = crowded && spread::run(&mut flow, &keys, &numbered, &places);
         if spread {
-            keys = Keys::new(&flow, trace.ranks, options.cut == Cut::Parts);
+            keys = Keys::new(&flow, trace.ranks, in_parts);
             numbered = numbered.in_rounds_of(&flow, &keys);
         }
         flow.settle_guards(&keys.position);
