@@ -45,10 +45,10 @@ fn turns_together_are_turns_one_by_one() {
         "for c in 0..n# { data[min(c, 9)] @ 0 = data[min(c, 9)] @ max(c, 1) }",
         "for c in 0..n# { let y = sum(i in 0..c % 4) i data[c] @ y = data[c] @ y + 1 }",
         // Sums, whose own turns are others: before what has a column, after it, longer than the loop, in a function.
-        "for c in 0..n# { data[c + (sum(i in 0..3) 0)] @ 0 = data[c * 1] @ c % n }",
+        "for c in 0..n# { data[c + (sum(i in 0..3) 0)] @ 0 = data[c * 1] @ c % 5 + 1 }",
         "for c in 0..n# { if (sum(i in 0..c % 5) i) > 2 { data[c + 0] @ (c + 1) % n = data[c + 0] @ c % n } }",
         "for c in 0..n# { data[c + (sum(i in 0..700) 0)] @ (c + 1) % n = data[c * 1] @ c % n }",
-        "for c in 0..n# { data[c + 0] @ mirror(c, n) % n + (sum(i in 0..2) 0) = data[c + 0] @ (c + 1) % n }",
+        "for c in 0..n# { data[c + 0] @ mirror(c, n) + (sum(i in 0..2) 0) = data[c + 0] @ (mirror(c, n) + 1) % n }",
     ];
     for body in bodies {
         let limits = Limits::default();
