@@ -243,6 +243,8 @@ fn messages_are_cut_as_it_is_told() {
     plan_of("whole").shows("recv ch2 ← rank 3 → scratch 1");
     plan_of("parts").shows("working space, 0 cells per rank").shows("recv ch2 ← rank 3 → send ch1 → rank 0");
     of(&["--cut", "cells"]).ends(2).says("whole, parts");
+    // Where nothing is fused, everything is stored: no report says otherwise.
+    of(&["--cut", "parts", "--no-fuse"]).ends(2).says("cannot be used with '--no-fuse'");
     let plan = folder.path().join("gather.plan");
     let plan = plan.to_str().unwrap();
     of(&["--cut", "parts", "-o", plan]).ends(0);
