@@ -176,6 +176,9 @@ fn tell(
             plural(blocks as u64, "block", "blocks"),
             plan.header.k_min
         ))?;
+        output.line(
+            "laid out as usual, but for the options given: for one rank the cost model chooses nothing",
+        )?;
         if let Some(line) = said::schedule(choice) {
             output.line(&line)?;
         }

@@ -72,6 +72,7 @@ fn one_ranks_program_is_a_plan() {
         .ends(0)
         .shows("proved (by symmetry)")
         .shows("its program: 7 steps in 1 block, as at each of 4 ranks, k_min = 2")
+        .shows("laid out as usual")
         .shows("one rank's program, which is every rank's, written to");
     rcc(&["show", plan])
         .ends(0)
@@ -126,10 +127,12 @@ fn what_cannot_be_folded_is_made_as_a_whole() {
     let plan = plan.to_str().unwrap();
     rcc(&["compile", "std::allreduce::two_shot", "--ranks", "4", "--rank", "1"])
         .ends(0)
+        .says("coll::not_folded")
         .says("combined in rank order")
         .shows("proved (by symmetry)");
     rcc(&["compile", "std::allreduce::two_shot", "--ranks", "4", "--rank", "1", "-o", plan])
         .ends(0)
+        .says("coll::not_folded")
         .says("combined in rank order")
         .shows("proved (all ranks)");
     rcc(&["show", plan]).ends(0).shows("every rank was followed");
@@ -140,7 +143,10 @@ fn what_cannot_be_folded_is_made_as_a_whole() {
         .shows("of all ranks, k_min");
     rcc(&["compile", "std::allreduce::ring", "--ranks", "4", "--rank", "1", "--direct", "both"])
         .ends(0)
-        .says("laid out for all ranks together");
+        .says("coll::not_folded")
+        .says("laid out for all ranks together")
+        .says("leave out --direct");
+    rcc(&["explain", "not_folded"]).ends(0).shows("rank order");
 }
 
 #[test]

@@ -19,10 +19,11 @@ use compiler::trace::Params;
 use grammar::ast::ParamType;
 
 /// Codes that no program of a few lines shows; other tests do.
-const WITHOUT_PROGRAM: [&str; 10] = [
+const WITHOUT_PROGRAM: [&str; 11] = [
     "coll::bad_parameter",
     "coll::bad_shape",
     "coll::nesting_too_deep",
+    "coll::not_folded",
     "coll::not_symmetric",
     "coll::not_utf8",
     "coll::source_too_large",

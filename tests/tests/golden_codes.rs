@@ -15,6 +15,10 @@ const WITHOUT_FILE: &[(&str, &str)] = &[
         "takes runs or functions nested some hundred deep; compiler/tests/elaborate/hostile.rs generates them",
     ),
     (
+        "coll::not_folded",
+        "no fault of a program: a note of `compile --rank`; cli/tests/one_rank.rs asks for it",
+    ),
+    (
         "coll::not_symmetric",
         "no fault of a program: a note of `compile --rank`; cli/tests/one_rank.rs asks for it",
     ),

@@ -33,7 +33,14 @@ pub fn unfolded(why: &Unfolded, trace: &Trace) -> Diagnostic {
         Unfolded::Direct => "access to other ranks' memory is laid out for all ranks together",
         Unfolded::Unlike => "ranks that do the same were laid out in different ways",
     };
-    Diagnostic::warning("coll::not_symmetric", title).label(trace.implements, told)
+    let help = match why {
+        Unfolded::Direct => "leave out --direct",
+        Unfolded::Unlike => "try other numbers with --slots or --blocks, or --multicast flat",
+        Unfolded::Everyone | Unfolded::Parts | Unfolded::Order => {
+            "`-o FILE` and `--emit plan` make the steps of all ranks"
+        }
+    };
+    Diagnostic::warning("coll::not_folded", title).label(trace.implements, told).help(help)
 }
 
 /// A folded plan that is not its program: the compiler's own mistake, caught before it could run.

@@ -55,10 +55,14 @@ fn foldable(flow: &Flow, node: &Node, uses: &[u32], options: &Options) -> Option
     if !earlier_operands.iter().all(|o| away(o) || own(o) || o.stays()) {
         return None;
     }
+    // Few enough, first: whether a rank comes twice is then found by looking at pairs.
+    let count = u32::from(before.count) + u32::from(node.count) - 1;
+    if count > options.operands.min(u32::from(u16::MAX)) {
+        return None;
+    }
     let all = || earlier_operands.iter().chain(later).filter(|o| away(o));
     let twice = all().enumerate().any(|(i, a)| all().skip(i + 1).any(|b| a.place.rank == b.place.rank));
-    let count = u32::from(before.count) + u32::from(node.count) - 1;
-    (!twice && count <= options.operands.min(u32::from(u16::MAX))).then_some(earlier)
+    (!twice).then_some(earlier)
 }
 
 /// Whether it rounds after each operand, or has so few that this is the same.

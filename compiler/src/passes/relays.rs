@@ -3,6 +3,8 @@
 //! `tmp @ q = x @ p`, then `y @ q += tmp @ q`: the second node reads the message itself, and `tmp` is never stored. So for
 //! scratch that gathers what is then reduced.
 
+use plan::ids::RankId;
+
 use super::copies::copied;
 use super::uses;
 use crate::flow::{Flow, Kind, NodeId, Operand, Special};
@@ -17,14 +19,20 @@ pub(super) fn run(flow: &mut Flow, options: &Options) {
         if node.gone || node.kind == Kind::Signal || copied(flow, NodeId(id as u32)).is_some() {
             continue;
         }
+        // The ranks whose messages it reads: looked at only where it reads a relay, and then few.
+        let mut away: Option<Vec<RankId>> = None;
         for at in Flow::range(&node) {
             let operand = flow.operands[at];
             let Some((relay, message)) = relayed(flow, &node, &operand, &uses) else { continue };
-            let away = |o: &Operand| o.place.rank != node.rank;
-            let all = flow.operands(&node);
-            let twice = all.iter().any(|o| away(o) && o.place.rank == message.place.rank);
-            let many = all.iter().filter(|o| away(o)).count() + 2 > options.operands as usize;
-            if !twice && !many {
+            let away = away.get_or_insert_with(|| {
+                let ranks = flow.operands(&node).iter().map(|o| o.place.rank);
+                ranks.filter(|&rank| rank != node.rank).collect()
+            });
+            if away.len() + 2 > options.operands as usize {
+                break;
+            }
+            if !away.contains(&message.place.rank) {
+                away.push(message.place.rank);
                 let from = flow.node(relay).first as usize;
                 let special = flow.special(from);
                 flow.operands[at] = message;
