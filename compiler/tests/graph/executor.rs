@@ -89,7 +89,6 @@ pub(crate) fn run(
 ) -> Result<Outcome, Wrong> {
     let slots = slots(trace, form);
     let slot = |p: Place, i: u32| slots[&(p.buffer.0, p.rank.0, p.cell + i)];
-    let leaf = |slot: usize| mix(slot as u64) % PRIME;
     let mut memory: Vec<Option<Cell>> = vec![None; slots.len()];
     let mut heard: Vec<BTreeSet<u32>> = (0..trace.ranks).map(|r| BTreeSet::from([r])).collect();
     let mut entry = BTreeMap::new();
@@ -199,6 +198,15 @@ pub(crate) fn run(
     }
     outcome.heard = heard;
     Ok(outcome)
+}
+
+/// The number of each cell of each buffer at entry, out of place, if it has a value then.
+pub(crate) fn leaves(trace: &Trace) -> BTreeMap<(u32, u32, u32), u64> {
+    slots(trace, Form::Disjoint).into_iter().map(|(cell, slot)| (cell, leaf(slot))).collect()
+}
+
+fn leaf(slot: usize) -> u64 {
+    mix(slot as u64) % PRIME
 }
 
 /// A memory slot for every cell of every buffer; under `Same` overlapping cells have one.

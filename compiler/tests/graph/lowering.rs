@@ -13,48 +13,43 @@ use plan::reference::{Reference, fill};
 use plan::verify::{Limits, verify_fresh};
 use proptest::prelude::*;
 use rcc_compiler::graph::{Form, build, promise};
-use rcc_compiler::options::{Cut, Direct, Multicast, Options, Reach, Tree};
+use rcc_compiler::options::{Multicast, Options};
 use rcc_compiler::schedule::schedule;
 use rcc_compiler::source::Sources;
 use rcc_compiler::trace::{BufferKind, Move, MoveKind, Trace};
 use rcc_compiler::validate::validate;
 
 use crate::cases;
+use crate::executor::mix;
 use crate::explore::{Verdict, explore};
 use crate::fed::fed;
 use crate::holds;
 use crate::laws::{Case, mutated, wild};
+use crate::layouts::strategy as options;
 
-/// What a compilation may be told.
-pub(crate) fn options() -> impl Strategy<Value = Options> {
-    let operands = prop_oneof![3 => Just(64u32), 1 => 1..5u32];
-    let reach = prop_oneof![Just(Reach::Pull), Just(Reach::Push)];
-    let direct = prop_oneof![
-        2 => Just(Direct::Never),
-        1 => Just(Direct::WhereBothFormsAllow),
-        1 => Just(Direct::OutOfPlace),
-    ];
-    let tree = prop_oneof![Just(Tree::Binomial), Just(Tree::Chain), (1..4u16).prop_map(Tree::Wide)];
-    let multicast =
-        prop_oneof![Just(Multicast::Flat), Just(Multicast::Channel), tree.prop_map(Multicast::Tree)];
-    let fuse = proptest::bool::weighted(0.85);
-    let cut = prop_oneof![Just(Cut::Whole), Just(Cut::Parts)];
-    let some = (1..5u32, prop_oneof![Just(8u32), 1..4u32], operands, fuse, (direct, reach), multicast, cut);
-    some.prop_map(|(slots, blocks, operands, fuse, (direct, reach), multicast, cut)| Options {
-        slots,
-        blocks,
-        operands,
-        fuse,
-        bytes: None,
-        direct,
-        reach,
-        multicast,
-        cut,
-    })
+/// How many channels, and a seed for who takes which.
+pub(crate) type Lanes = Option<(u16, u64)>;
+
+/// What a schedule may say of moves: none of them, or some, take one of a few channels.
+pub(crate) fn lanes() -> impl Strategy<Value = Lanes> {
+    proptest::option::of((2..4u16, any::<u64>()))
+}
+
+/// Gives neighbours one channel mostly, as the moves under a label have.
+pub(crate) fn give_lanes(trace: &mut Trace, lanes: Lanes) {
+    let Some((count, seed)) = lanes else { return };
+    let mut lane = 0;
+    for (m, mv) in trace.moves.iter_mut().enumerate() {
+        let drawn = mix(seed ^ m as u64);
+        if !drawn.is_multiple_of(3) {
+            lane = (drawn >> 8) as u16 % count;
+        }
+        mv.lane = lane;
+    }
 }
 
 /// The trace's plan, verified; none if the trace is wrong in itself.
-fn plan_of(trace: &mut Trace, options: &Options) -> Option<Plan> {
+pub(crate) fn plan_of(trace: &mut Trace, options: &Options) -> Option<Plan> {
     let right = |trace: &Trace, form| {
         let graph = build(trace, form).ok()?;
         promise(trace, &graph).ok().map(|_| graph)
@@ -138,7 +133,8 @@ fn calls() -> impl Strategy<Value = Calls> {
         .prop_map(|(seed, elements, slots, small, types)| Calls { seed, elements, slots, small, types })
 }
 
-fn means_what_its_trace_means(mut trace: Trace, options: &Options, calls: Calls) {
+fn means_what_its_trace_means(mut trace: Trace, options: &Options, lanes: Lanes, calls: Calls) {
+    give_lanes(&mut trace, lanes);
     let Some(plan) = plan_of(&mut trace, options) else { return };
     let Calls { seed, elements, slots, small, types: (dtype, op) } = calls;
     for in_place in [false, true] {
@@ -169,17 +165,18 @@ proptest! {
     #![proptest_config(cases(1500))]
 
     #[test]
-    fn random_programs_mean_what_their_traces_mean(case in wild(), options in options(), calls in calls()) {
-        means_what_its_trace_means(case.0, &options, calls);
+    fn random_programs_mean_what_their_traces_mean(case in wild(), options in options(), lanes in lanes(), calls in calls()) {
+        means_what_its_trace_means(case.0, &options, lanes, calls);
     }
 
     #[test]
     fn mutated_algorithms_mean_what_their_traces_mean(
         case in mutated(),
         options in options(),
+        lanes in lanes(),
         calls in calls(),
     ) {
-        means_what_its_trace_means(case.0, &options, calls);
+        means_what_its_trace_means(case.0, &options, lanes, calls);
     }
 }
 
@@ -190,9 +187,10 @@ proptest! {
     fn programs_that_feed_fusion_mean_what_their_traces_mean(
         case in fed(),
         options in options(),
+        lanes in lanes(),
         calls in calls(),
     ) {
-        means_what_its_trace_means(case.0, &options, calls);
+        means_what_its_trace_means(case.0, &options, lanes, calls);
     }
 
     /// D by the book, and what follows from it, for what the compiler makes.
@@ -200,11 +198,13 @@ proptest! {
     fn the_lemmas_hold_for_lowered_programs(
         case in fed(),
         options in options(),
+        lanes in lanes(),
         more in 0usize..3,
         iterations in 2usize..4,
         seed: u64,
     ) {
         let mut trace = case.0;
+        give_lanes(&mut trace, lanes);
         let Some(plan) = plan_of(&mut trace, &options) else { return Ok(()) };
         let events: u32 = plan.steps.iter().map(|step| step.width).sum();
         prop_assume!(events < 200);
@@ -218,8 +218,9 @@ proptest! {
 
     /// A second verdict, from all orders of events on random numbers.
     #[test]
-    fn no_order_breaks_a_lowered_program(case in fed(), options in options()) {
+    fn no_order_breaks_a_lowered_program(case in fed(), options in options(), lanes in lanes()) {
         let mut trace = case.0;
+        give_lanes(&mut trace, lanes);
         let Some(plan) = plan_of(&mut trace, &options) else { return Ok(()) };
         let events: u32 = plan.steps.iter().map(|step| step.width).sum();
         prop_assume!(events <= 22);

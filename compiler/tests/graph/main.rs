@@ -1,6 +1,7 @@
 //! The chunk graph, its proof and its warnings against an independent executor, on traces built by hand and at random.
 
 extern crate plan as rcc_plan;
+extern crate rcc_compiler as compiler;
 
 #[path = "../../../plan/tests/verify/events.rs"]
 #[allow(dead_code, reason = "each test binary uses its own part")]
@@ -9,6 +10,7 @@ mod executor;
 #[path = "../../../plan/tests/common/explore.rs"]
 #[allow(dead_code, reason = "each test binary uses its own part")]
 mod explore;
+mod expressions;
 mod faults;
 mod fed;
 mod history;
@@ -16,7 +18,24 @@ mod history;
 #[allow(dead_code, reason = "each test binary uses its own part")]
 mod holds;
 mod laws;
+#[path = "../../../tests/src/layouts.rs"]
+#[allow(
+    dead_code,
+    unreachable_pub,
+    reason = "a part of another crate's library, of which a part is used here"
+)]
+mod layouts;
 mod lowering;
+#[path = "../../../plan/tests/common/mutate.rs"]
+#[allow(dead_code, reason = "each test binary uses its own part")]
+mod mutate;
+#[path = "../../../tests/src/pairs.rs"]
+#[allow(
+    dead_code,
+    unreachable_pub,
+    reason = "a part of another crate's library, of which a part is used here"
+)]
+mod pairs;
 mod scale;
 mod source;
 mod traces;
