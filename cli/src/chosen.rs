@@ -234,6 +234,11 @@ pub(crate) fn untried(why: &Untried) -> String {
         Untried::Layouts { .. } => {
             "a call of this size takes long to follow: not all layouts are tried".to_string()
         }
+        Untried::TooLarge { micro_steps } => {
+            format!(
+                "nothing is tried of {micro_steps} micro-steps: too many to be spelled out, and the model follows all ranks"
+            )
+        }
         Untried::Model(error) => error.to_string(),
         Untried::Given => "the steps of a plan are what they are".to_string(),
     }

@@ -2,7 +2,6 @@
 //!
 //! In: a target, a shape. Out: the plan as a file, a stage as text, times, or a line that says what was made.
 
-use compiler::choice::Verdict;
 use compiler::chooser::Effort;
 use compiler::pipeline::{self, Compiled, Failure as PipelineFailure, Loaded};
 use plan::display::plural;
@@ -104,7 +103,7 @@ pub(crate) fn run(args: &args::Compile, output: &mut Output) -> Result<(), Failu
     }
     if let Some(rank) = args.rank {
         let choice = pipeline::choose(&loaded, &request, args.bytes);
-        return one_rank::run(args, RankId(rank), &loaded, &request, &choice, &limits, &mut stages, output);
+        return one_rank::run(args, RankId(rank), &loaded, &request, &choice, &how, &mut stages, output);
     }
     let made = match made {
         Some(made) => made,
@@ -149,11 +148,7 @@ pub(crate) fn run(args: &args::Compile, output: &mut Output) -> Result<(), Failu
         if let Some(algorithms) = chosen::algorithms(&made.candidates) {
             output.line(&format!("of {algorithms}"))?;
         }
-        if choice.tried.iter().any(|tried| tried.verdict == Verdict::NoSize) {
-            output.note(
-                "note: no size is given, so that no `when` of the schedule holds; give one with --bytes",
-            );
-        }
+        said::no_size(choice, output);
         if let Some(path) = &args.output {
             output.line(&format!("written to {}", path.display()))?;
         }

@@ -5,9 +5,9 @@
 //! Else the reason is told, and all are followed, within the usual limits.
 
 use compiler::choice::Choice;
+use compiler::chooser::Chosen;
 use compiler::diagnostics;
 use compiler::elaborate::Request;
-use compiler::limits::Limits;
 use compiler::pipeline::{self, Loaded, NotByOne};
 use compiler::symmetry::{self, RankCounts};
 use compiler::trace::{Move, Trace};
@@ -19,9 +19,11 @@ use serde::Serialize;
 
 use crate::args::{self, Stage};
 use crate::atomic;
+use crate::chosen::{self, Said};
 use crate::compile::explain;
 use crate::emit;
 use crate::failure::Failure;
+use crate::make::{How, Made};
 use crate::output::Output;
 use crate::said;
 use crate::shape;
@@ -40,6 +42,8 @@ struct Of {
     all: u64,
     same_bits: Option<bool>,
     steps: Steps,
+    /// What was chosen for them; none, where there are none.
+    chosen: Option<Chosen>,
 }
 
 /// Its steps.
@@ -100,12 +104,12 @@ pub(crate) fn run(
     loaded: &Loaded,
     request: &Request,
     choice: &Choice,
-    limits: &Limits,
+    how: &How,
     stages: &mut Stages,
     output: &mut Output,
 ) -> Result<(), Failure> {
     let busy = output.busy("compiling");
-    let found = find(args, rank, loaded, request, limits, stages, output);
+    let found = find(args, rank, loaded, request, how, stages, output);
     drop(busy);
     let found = found?;
     match (args.emit, &found.steps) {
@@ -176,12 +180,13 @@ fn tell(
             plural(blocks as u64, "block", "blocks"),
             plan.header.k_min
         ))?;
-        output.line(
-            "laid out as usual, but for the options given: for one rank the cost model chooses nothing",
-        )?;
         if let Some(line) = said::schedule(choice) {
             output.line(&line)?;
         }
+        if let Some(chosen) = &found.chosen {
+            output.line(&format!("chosen {}", chosen::line(chosen)))?;
+        }
+        said::no_size(choice, output);
     }
     if let Some(path) = &args.output {
         let what = match &found.steps {
@@ -202,21 +207,29 @@ fn find(
     rank: RankId,
     loaded: &Loaded,
     request: &Request,
-    limits: &Limits,
+    how: &How,
     stages: &mut Stages,
     output: &mut Output,
 ) -> Result<Of, Failure> {
-    let options = args.fixed().options(args.bytes);
     let wanted = args.output.is_some() || args.emit == Some(Stage::Plan);
-    let by_one =
-        pipeline::compile_by_one(loaded, request, &options, limits, &mut |stage| stages.begin(stage.name()));
+    let How { topology, limits, .. } = how;
+    let by_one = pipeline::compile_by_one_for(
+        loaded,
+        request,
+        &how.wanted(args.bytes),
+        topology,
+        limits,
+        &mut |stage| {
+            stages.begin(stage.name());
+        },
+    );
     stages.end();
-    let compiled = match by_one {
+    let (compiled, mut chosen) = match by_one {
         Ok(compiled) => compiled,
         Err(NotByOne::Failed(failure)) => return Err(explain(failure, loaded, output)),
         Err(NotByOne::Unlike(why)) => {
             output.diagnostic(&why, &loaded.sources);
-            return whole(args, rank, loaded, request, limits, stages, output);
+            return whole(args, rank, loaded, request, how, stages, output);
         }
     };
     let quotient = &compiled.proved.quotient;
@@ -237,19 +250,19 @@ fn find(
         Err(why) => {
             output.diagnostic(&diagnostics::symmetry::unfolded(&why, &quotient.trace), &loaded.sources);
             if wanted {
-                let plan = pipeline::compile(loaded, request, &options, limits, &mut |stage| {
-                    stages.begin(stage.name());
-                });
+                let made = how.make(loaded, request, args.bytes, &mut |stage| stages.begin(stage.name()));
                 stages.end();
+                let made = made.map_err(|failure| explain(failure, loaded, output))?;
                 status = ProofStatus::AllRanks;
-                Steps::Whole(Box::new(plan.map_err(|failure| explain(failure, loaded, output))?.plan))
+                chosen = Some(made.chosen);
+                Steps::Whole(Box::new(made.compiled.plan))
             } else {
                 Steps::None
             }
         }
     };
     let same_bits = compiled.proved.proof.same_bits;
-    Ok(Of { trace, counts, status, all: quotient.moves, same_bits, steps })
+    Ok(Of { trace, counts, status, all: quotient.moves, same_bits, steps, chosen })
 }
 
 /// As a whole: every rank is followed, and steps are made only if they are asked for.
@@ -258,20 +271,23 @@ fn whole(
     rank: RankId,
     loaded: &Loaded,
     request: &Request,
-    limits: &Limits,
+    how: &How,
     stages: &mut Stages,
     output: &mut Output,
 ) -> Result<Of, Failure> {
-    let options = args.fixed().options(args.bytes);
     let wanted = args.output.is_some() || args.emit == Some(Stage::Plan);
+    let mut at_stage = |stage: pipeline::Stage| stages.begin(stage.name());
     let made = match wanted {
-        true => pipeline::compile(loaded, request, &options, limits, &mut |stage| stages.begin(stage.name()))
-            .map(|compiled| (compiled.proved, Steps::Whole(Box::new(compiled.plan)))),
-        false => pipeline::prove(loaded, request, limits, &mut |stage| stages.begin(stage.name()))
-            .map(|proved| (proved, Steps::None)),
+        true => {
+            how.make(loaded, request, args.bytes, &mut at_stage).map(|Made { compiled, chosen, .. }| {
+                (compiled.proved, Steps::Whole(Box::new(compiled.plan)), Some(chosen))
+            })
+        }
+        false => pipeline::prove(loaded, request, &how.limits, &mut at_stage)
+            .map(|proved| (proved, Steps::None, None)),
     };
     stages.end();
-    let (proved, steps) = made.map_err(|failure| explain(failure, loaded, output))?;
+    let (proved, steps, chosen) = made.map_err(|failure| explain(failure, loaded, output))?;
     for warning in &proved.warnings {
         output.diagnostic(warning, &loaded.sources);
     }
@@ -279,7 +295,7 @@ fn whole(
     let same_bits = proved.proof.same_bits;
     let trace = touching(proved.trace, rank);
     let counts = count(&trace, rank);
-    Ok(Of { trace, counts, status: ProofStatus::AllRanks, all, same_bits, steps })
+    Ok(Of { trace, counts, status: ProofStatus::AllRanks, all, same_bits, steps, chosen })
 }
 
 /// A trace without its moves.
@@ -356,6 +372,8 @@ struct Summary {
     k_min: Option<u32>,
     /// Which part of the schedule holds.
     schedule: Option<String>,
+    /// What the compiler chose; null where no steps were made.
+    chosen: Option<Said>,
     #[serde(flatten)]
     times: Times,
 }
@@ -381,6 +399,7 @@ impl Summary {
             blocks: of.map(|(_, blocks)| blocks),
             k_min: found.steps.plan().map(|plan| plan.header.k_min),
             schedule: choice.said().map(str::to_string),
+            chosen: found.chosen.as_ref().map(|chosen| Said::whole(chosen, &[])),
             times: stages.times(),
         }
     }

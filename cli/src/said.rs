@@ -3,13 +3,14 @@
 //! In: a diagnostic, or how a command failed; what a schedule came to. Out: plain data to serialise (docs/cli.md has the
 //! fields); a line.
 
-use compiler::choice::Choice;
+use compiler::choice::{Choice, Verdict};
 use compiler::diagnostics::Diagnostic;
 use compiler::source::Sources;
 use plan::plan::ProofStatus;
 use serde::Serialize;
 
 use crate::failure::Failure;
+use crate::output::Output;
 
 /// Which part of a schedule holds, and what that asks for: none without a schedule.
 pub(crate) fn schedule(choice: &Choice) -> Option<String> {
@@ -24,6 +25,13 @@ pub(crate) fn schedule(choice: &Choice) -> Option<String> {
     }
     let clauses = if clauses.is_empty() { "nothing is asked for".to_string() } else { clauses.join("; ") };
     Some(format!("schedule: {said}: {clauses}"))
+}
+
+/// Notes that no `when` of a schedule holds, where that is for want of a size.
+pub(crate) fn no_size(choice: &Choice, output: &mut Output) {
+    if choice.tried.iter().any(|tried| tried.verdict == Verdict::NoSize) {
+        output.note("note: no size is given, so that no `when` of the schedule holds; give one with --bytes");
+    }
 }
 
 /// What was proved of an algorithm, and how: the beginning of every summary.

@@ -72,7 +72,8 @@ fn one_ranks_program_is_a_plan() {
         .ends(0)
         .shows("proved (by symmetry)")
         .shows("its program: 7 steps in 1 block, as at each of 4 ranks, k_min = 2")
-        .shows("laid out as usual")
+        .shows("chosen for 64 MiB (assumed: no size is given) on 2-cores: up to 8 blocks, no direct access, 1 copy")
+        .shows("not free: direct, protocol")
         .shows("one rank's program, which is every rank's, written to");
     rcc(&["show", plan])
         .ends(0)
@@ -112,7 +113,10 @@ fn the_program_of_one_of_16384_ranks_is_small() {
     let plan = plan.to_str().unwrap();
     rcc(&["compile", "std::allreduce::ring", "--ranks", "16384", "--rank", "7", "-o", plan])
         .ends(0)
-        .shows("its program: 32767 steps in 1 block, as at each of 16384 ranks, k_min = 2");
+        .shows("its program: 32767 steps in 1 block, as at each of 16384 ranks, k_min = 2")
+        .shows(
+            "as usual (nothing is tried of 536854528 micro-steps, more than 4096, unless a machine is named",
+        );
     assert!(std::fs::metadata(plan).unwrap().len() < 256 << 10);
     rcc(&["show", plan, "--rank", "7"]).ends(0).shows("rank 7").shows("for t in 0..");
     // Spelled out it is more than may be.
@@ -202,4 +206,51 @@ fn what_lays_out_steps_holds_for_one_rank() {
         let args = [&["compile", "std::allreduce::ring", "--ranks", "4", "--rank", "1"], option].concat();
         rcc(&args).ends(0).shows(said);
     }
+}
+
+/// What is chosen for one rank is what is chosen for all that cannot reach into each other's memory, and what a machine's ranks
+/// have is what one rank has.
+#[test]
+fn one_rank_is_made_for_a_machine() {
+    let folder = folder();
+    let text = "name = \"mine\"\n[[level]]\nname = \"wire\"\nlatency = \"5us\"\nport = \"1GB/s\"\n[resources]\nconnections = 4\n";
+    let mine = file(&folder, "mine.toml", text);
+    for (name, n, rank) in [("std::alltoall::direct", "6", "2"), ("std::allgather::bruck", "5", "0")] {
+        for topology in ["2-cores", &mine] {
+            let all = ["compile", name, "-n", n, "--topology", topology, "-b", "1M", "--json"];
+            let all = rcc(&[&all[..], &["--direct", "never"]].concat());
+            let one = rcc(&[
+                "compile",
+                name,
+                "-n",
+                n,
+                "--rank",
+                rank,
+                "--topology",
+                topology,
+                "-b",
+                "1M",
+                "--json",
+            ]);
+            if name == "std::alltoall::direct" && topology == mine {
+                let refused = "rank 0 needs 5 connections: on `mine` it has 4";
+                all.ends(1).says("coll::target_limit").says(refused);
+                one.ends(1).says("coll::target_limit").says(refused).says("direct.coll:6:9");
+                continue;
+            }
+            let (all, one) = (all.ends(0).json(), one.ends(0).json());
+            for field in ["topology", "bytes", "blocks", "copies", "slots", "slice_bytes", "predicted_us"] {
+                assert_eq!(one["chosen"][field], all["chosen"][field], "{name} on {topology}: {field}");
+            }
+            assert!(one["chosen"]["predicted_us"].is_number());
+        }
+    }
+    // Where all ranks are followed it is the plan of all ranks, direct access and all; without steps nothing is chosen.
+    let plan = folder.path().join("x.plan");
+    let plan = plan.to_str().unwrap();
+    let tree = ["compile", "std::broadcast::chain", "-n", "4", "-b", "4M", "--json", "-o", plan];
+    let (all, one) = (rcc(&tree).ends(0).json(), rcc(&[&tree[..], &["--rank", "1"]].concat()).ends(0).json());
+    assert_eq!(one["chosen"], all["chosen"]);
+    let one = rcc(&["compile", "std::broadcast::chain", "-n", "4", "--rank", "1", "--json"]).ends(0).json();
+    assert!(one["chosen"].is_null() && one["steps"].is_null());
 }

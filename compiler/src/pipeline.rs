@@ -3,12 +3,17 @@
 //! In: source texts, a request. Out: a proved trace, a verified plan, or diagnostics. The compiler has no clock: the
 //! caller is told at the start of each stage and measures what it likes.
 
+mod by_one;
+
 use grammar::span::FileId;
 use grammar::{ParseLimits, ast};
 use plan::join::join;
 use plan::plan::Plan;
-use plan::verify::{Target, VerifiedFolded, VerifiedPlan};
+use plan::verify::{Target, VerifiedPlan};
 
+pub use self::by_one::{
+    CompiledByOne, NotByOne, ProvedByOne, compile_by_one, compile_by_one_for, prove_by_one,
+};
 use crate::check::checked::Program;
 use crate::check::{self, NameKind, Unit};
 use crate::choice::{self, Choice};
@@ -22,7 +27,6 @@ use crate::options::Options;
 use crate::resources;
 use crate::schedule;
 use crate::source::Sources;
-use crate::symmetry::{self, Quotient, Unfolded};
 use crate::trace::{MoveId, Trace};
 use crate::validate;
 
@@ -265,118 +269,6 @@ fn proved(
     Ok(Proved { trace, graph, proof, forms, warnings })
 }
 
-/// A proof that one rank speaks for all.
-#[derive(Debug)]
-pub struct ProvedByOne {
-    /// One move of each orbit, and any rank's moves.
-    pub quotient: Quotient,
-    /// What was found out.
-    pub proof: symmetry::Proof,
-}
-
-/// Why one rank does not speak for all.
-#[derive(Debug)]
-pub enum NotByOne {
-    /// Not the same at all ranks, or not seen to be: to be followed as a whole. A warning that says why.
-    Unlike(Box<Diagnostic>),
-    /// The program is wrong or excluded, whichever way it is looked at.
-    Failed(Failure),
-}
-
-/// Proves by symmetry: one rank is followed, which must be seen to do what all do. What it takes grows with what one rank
-/// does; limits on moves and places are on those that are looked at.
-pub fn prove_by_one(
-    loaded: &Loaded,
-    request: &Request,
-    bytes: Option<u64>,
-    limits: &Limits,
-    at_stage: &mut dyn FnMut(Stage),
-) -> Result<ProvedByOne, NotByOne> {
-    let when = choose(loaded, request, bytes).when;
-    at_stage(Stage::Elaborate);
-    let quotient = symmetry::quotient_scheduled(&loaded.program, request, when, limits).map_err(
-        |failure| match failure {
-            symmetry::Failure::Refused(refusal) => {
-                let name = &loaded.program.algorithm(request.algorithm).name;
-                NotByOne::Unlike(Box::new(diagnostics::symmetry::refusal(&refusal, name)))
-            }
-            symmetry::Failure::Wrong(error) => NotByOne::Failed(elaboration_failure(&error, loaded)),
-        },
-    )?;
-    at_stage(Stage::Prove);
-    let proof = symmetry::prove(&quotient, limits).map_err(|faults| {
-        let mut bindings = |mv: MoveId| quotient.bindings(mv);
-        let told =
-            faults.iter().map(|f| diagnostics::graph::fault(f, &quotient.trace, &mut bindings)).collect();
-        NotByOne::Failed(Failure::Wrong(told))
-    })?;
-    Ok(ProvedByOne { quotient, proof })
-}
-
-/// A folded plan that has passed everything.
-#[derive(Debug)]
-pub struct CompiledByOne {
-    /// Where it comes from.
-    pub proved: ProvedByOne,
-    /// The plan; or why the steps of one rank cannot be made alone, though its promise is proved.
-    pub plan: Result<VerifiedFolded, Unfolded>,
-}
-
-/// The whole pipeline by symmetry: what the standing ranks do is proved, scheduled, verified and validated, for all ranks.
-pub fn compile_by_one(
-    loaded: &Loaded,
-    request: &Request,
-    options: &Options,
-    limits: &Limits,
-    at_stage: &mut dyn FnMut(Stage),
-) -> Result<CompiledByOne, NotByOne> {
-    let choice = choose(loaded, request, options.bytes);
-    let proved = prove_by_one(loaded, request, options.bytes, limits, at_stage)?;
-
-    at_stage(Stage::Lower);
-    let plan = match symmetry::lower(&proved.quotient, options, &loaded.sources, limits) {
-        Err(why) => Err(why),
-        Ok(lowered) => {
-            at_stage(Stage::Verify);
-            let mut judged = Err(Unfolded::Unlike);
-            for mut folded in lowered.candidates() {
-                folded.plan.header.copies = choice.copies.unwrap_or(folded.plan.header.copies);
-                if choice.scheduled {
-                    folded.plan.header.schedule = choice.plan.clone();
-                }
-                if folded.misfit().is_some() {
-                    judged = Err(Unfolded::Parts);
-                    continue;
-                }
-                match plan::verify::verify_fresh_folded(folded, &limits.of_plan()) {
-                    Ok(plan) => {
-                        judged = Ok(plan);
-                        break;
-                    }
-                    // Of ranks that were scheduled unlike, what one does need not do for all.
-                    Err(_) if !lowered.is_alike() => {}
-                    Err(violations) => {
-                        let told = violations.iter().map(violation).collect();
-                        return Err(NotByOne::Failed(Failure::Wrong(told)));
-                    }
-                }
-            }
-            judged
-        }
-    };
-    let plan = match plan {
-        Ok(plan) => plan,
-        Err(why) => return Ok(CompiledByOne { proved, plan: Err(why) }),
-    };
-
-    at_stage(Stage::Validate);
-    symmetry::validate(&proved.quotient, &plan, limits).map_err(|unlike| {
-        let told = diagnostics::symmetry::unlike(&unlike, &proved.quotient.trace);
-        NotByOne::Failed(Failure::Wrong(vec![told]))
-    })?;
-    Ok(CompiledByOne { proved, plan: Ok(plan) })
-}
-
 /// What is compiled, for which target.
 struct Task<'a> {
     loaded: &'a Loaded,
@@ -414,14 +306,9 @@ pub fn compile_for(
     at_stage: &mut dyn FnMut(Stage),
 ) -> Result<(Compiled, Chosen), Failure> {
     let choice = choose(loaded, request, wanted.bytes);
-    let topology = &Topology { resources: topology.resources.over(limits.resources), ..topology.clone() };
+    let topology = &limited(topology, limits);
     let target = &topology.target();
-    let mut options = wanted.fixed.options(wanted.bytes);
-    if wanted.fixed.blocks.is_none() {
-        // As usual, but no more than there are for each copy.
-        options.blocks =
-            options.blocks.min(target.blocks_per_rank / choice.copies.unwrap_or(1).max(1)).max(1);
-    }
+    let options = usual(wanted, &choice, target);
     let task = Task { loaded, request, choice: &choice, limits, target };
     let (proved, plan) = prove_and_lower(&task, &options, at_stage)?;
 
@@ -436,10 +323,25 @@ pub fn compile_for(
     };
     let (plan, chosen) = chooser::choose(plan, &options, wanted, &choice, topology, &mut otherwise)?;
     let (copies, schedule) = chooser::asking(&plan, &chosen, topology, &wanted.fixed);
-    let plan = plan.asked(copies, schedule, &of_plan(&task)).map_err(|all| violations(&all))?;
+    let plan = plan.asked(copies, schedule, &of_plan(&task)).map_err(|all| violations(&all, task.loaded))?;
 
     at_stage(Stage::Validate);
     Ok((validated(proved, plan)?, chosen))
+}
+
+/// A machine, with what `--limit` says of its ranks in place of what it says itself.
+fn limited(topology: &Topology, limits: &Limits) -> Topology {
+    Topology { resources: topology.resources.over(limits.resources), ..topology.clone() }
+}
+
+/// The usual layout, but for what is fixed; and no more blocks than there are for each copy.
+fn usual(wanted: &Wanted, choice: &Choice, target: &Target) -> Options {
+    let mut options = wanted.fixed.options(wanted.bytes);
+    if wanted.fixed.blocks.is_none() {
+        options.blocks =
+            options.blocks.min(target.blocks_per_rank / choice.copies.unwrap_or(1).max(1)).max(1);
+    }
+    options
 }
 
 /// A proof, and verified steps. The promise of a large program is proved while it is lowered (all that lowering relies on
@@ -493,7 +395,7 @@ fn headed(mut plan: Plan, choice: &Choice) -> Plan {
 }
 
 fn verified(plan: Plan, task: &Task<'_>) -> Result<VerifiedPlan, Failure> {
-    plan::verify::verify_fresh(plan, &of_plan(task)).map_err(|all| violations(&all))
+    plan::verify::verify_fresh(plan, &of_plan(task)).map_err(|all| violations(&all, task.loaded))
 }
 
 fn of_plan(task: &Task<'_>) -> plan::verify::Limits {
@@ -506,8 +408,8 @@ fn validated(proved: Proved, plan: VerifiedPlan) -> Result<Compiled, Failure> {
     Ok(Compiled { proved, plan })
 }
 
-fn violations(all: &[plan::verify::Violation]) -> Failure {
-    Failure::Wrong(all.iter().map(violation).collect())
+fn violations(all: &[plan::verify::Violation], loaded: &Loaded) -> Failure {
+    Failure::Wrong(all.iter().map(|one| diagnostics::violation::violation(one, &loaded.sources)).collect())
 }
 
 fn prove_form(trace: &Trace, form: Form, limits: &Limits) -> Result<(ChunkGraph, Proof), Vec<graph::Fault>> {
@@ -541,8 +443,4 @@ fn graph_diagnostics(
 fn module_of(name: &str) -> &str {
     let inner = name.strip_prefix("std/").unwrap_or(name);
     inner.rsplit_once('/').map_or("", |(module, _)| module)
-}
-
-fn violation(violation: &plan::verify::Violation) -> Diagnostic {
-    Diagnostic::error(violation.code(), violation.to_string())
 }

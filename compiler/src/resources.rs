@@ -1,12 +1,14 @@
 //! Which move needs more of a machine than a rank has: V7 (docs/plan.md §7), told in terms of the program.
 //!
-//! In: a plan that is not verified yet, the trace that it comes from, a target. Out: a [`Fault`] with the move, in the order of
-//! the program, whose block, channel end or connection is one too many.
+//! In: a plan of all ranks or a folded one, not verified yet, the trace that it comes from, a target. Out: a [`Fault`] with the
+//! move, in the order of the program, whose block, channel end or connection is one too many. What stands for all ranks needs
+//! what each of them does; only who is at the other end has to be taken round.
 
 use std::collections::BTreeMap;
 
-use plan::ids::{RankId, SpanId};
-use plan::plan::{Operand, Plan, Section, Step};
+use plan::fold::Folded;
+use plan::ids::{BlockId, RankId, SpanId};
+use plan::plan::{Channel, Operand, Plan, Section, Step};
 use plan::verify::Target;
 use rustc_hash::FxHashMap;
 
@@ -55,18 +57,32 @@ struct Need {
 
 /// The first rank that needs too much, of blocks, then of channel ends, then of connections.
 pub(crate) fn over(plan: &Plan, trace: &Trace, sources: &Sources, target: &Target) -> Option<Fault> {
-    let copies = plan.header.copies;
+    first_over(&World { plan, folded: None }, trace, sources, target)
+}
+
+/// The same of the ranks that stand for all. `trace` has their moves.
+pub(crate) fn over_folded(
+    folded: &Folded,
+    trace: &Trace,
+    sources: &Sources,
+    target: &Target,
+) -> Option<Fault> {
+    first_over(&World { plan: &folded.plan, folded: Some(folded) }, trace, sources, target)
+}
+
+fn first_over(world: &World<'_>, trace: &Trace, sources: &Sources, target: &Target) -> Option<Fault> {
+    let copies = world.plan.header.copies;
     for (what, has) in [
         (Resource::Blocks, target.blocks_per_rank),
         (Resource::ChannelEnds, target.channel_ends_per_rank),
         (Resource::Connections, target.connections_per_rank),
     ] {
         let each = if what == Resource::Connections { 1 } else { copies };
-        let needs = count(plan, what);
+        let needs = count(world, what);
         let over = |&(_, &needs): &(usize, &u32)| needs.saturating_mul(each) > has;
         let Some((rank, &needs)) = needs.iter().enumerate().find(over) else { continue };
         let rank = RankId::new(rank);
-        let mut all = Moves::new(plan, trace, &spans::intern(trace, sources)).needs(rank, what);
+        let mut all = Moves::new(world, trace, &spans::intern(trace, sources)).needs(rank, what);
         // In the order of the program; what no move asks for comes first, and is never to blame.
         all.sort_by_key(|need| need.mv);
         let culprit = all.get((has / each) as usize);
@@ -84,18 +100,62 @@ pub(crate) fn over(plan: &Plan, trace: &Trace, sources: &Sources, target: &Targe
     None
 }
 
+/// A plan, and who is who in it.
+struct World<'a> {
+    plan: &'a Plan,
+    /// What it is of, where it is folded.
+    folded: Option<&'a Folded>,
+}
+
+impl World<'_> {
+    /// Of each reader of a channel: who it is seen from the writer, and who the writer is seen from it.
+    fn readers(&self, channel: &Channel) -> impl Iterator<Item = Reader> {
+        let rank = |block: BlockId| self.plan.blocks[block.index()].rank;
+        let writer = rank(channel.writer);
+        (channel.readers.start as usize..channel.readers.end as usize).map(move |at| {
+            let block = self.plan.readers[at];
+            let reader = rank(block);
+            match self.folded {
+                None => Reader { block, seen: reader, sees: writer },
+                Some(folded) => {
+                    let times = folded.times[at];
+                    let (seen, sees) = (folded.rank(reader, times), folded.rank(writer, folded.back(times)));
+                    Reader { block, seen, sees }
+                }
+            }
+        })
+    }
+
+    /// The ranks of a transfer as each of them sees it, if it stands for all: who gives, who takes.
+    fn transfer(&self, from: RankId, to: RankId) -> [(RankId, RankId); 2] {
+        let Some(folded) = self.folded else { return [(from, to); 2] };
+        let (home, times) = folded.home(from);
+        [(from, to), (home, folded.rank(to, folded.back(times)))]
+    }
+}
+
+/// One reader of a channel.
+struct Reader {
+    block: BlockId,
+    /// Its rank, seen from the writer.
+    seen: RankId,
+    /// The writer's rank, seen from here.
+    sees: RankId,
+}
+
 /// How many of something each rank needs, for one copy.
-fn count(plan: &Plan, what: Resource) -> Vec<u32> {
+fn count(world: &World<'_>, what: Resource) -> Vec<u32> {
+    let plan = world.plan;
     let mut needs = vec![0u32; plan.header.ranks as usize];
     match what {
         Resource::Blocks => plan.blocks.iter().for_each(|block| needs[block.rank.index()] += 1),
         Resource::ChannelEnds => {
-            for (rank, _) in ends(plan) {
+            for (rank, _) in ends(world) {
                 needs[rank.index()] += 1;
             }
         }
         Resource::Connections => {
-            let mut pairs: Vec<(RankId, RankId)> = connections(plan).collect();
+            let mut pairs: Vec<(RankId, RankId)> = connections(world).collect();
             pairs.sort_unstable();
             pairs.dedup();
             pairs.iter().for_each(|&(rank, _)| needs[rank.index()] += 1);
@@ -105,24 +165,31 @@ fn count(plan: &Plan, what: Resource) -> Vec<u32> {
 }
 
 /// Each end of each channel: its rank, and the rank at the other end (of several readers, the first).
-fn ends(plan: &Plan) -> impl Iterator<Item = (RankId, RankId)> {
-    let rank = |block: plan::ids::BlockId| plan.blocks[block.index()].rank;
-    plan.channels.iter().flat_map(move |channel| {
-        let readers = plan.readers(channel);
+fn ends<'a>(world: &'a World<'a>) -> impl Iterator<Item = (RankId, RankId)> + 'a {
+    let rank = |block: BlockId| world.plan.blocks[block.index()].rank;
+    world.plan.channels.iter().flat_map(move |channel| {
         let writer = rank(channel.writer);
-        let first = readers.first().map_or(writer, |&reader| rank(reader));
-        std::iter::once((writer, first)).chain(readers.iter().map(move |&reader| (rank(reader), writer)))
+        let first = world.readers(channel).next().map_or(writer, |reader| reader.seen);
+        let readers = world.readers(channel).map(move |reader| (rank(reader.block), reader.sees));
+        std::iter::once((writer, first)).chain(readers)
     })
 }
 
-/// Both ways of every pair of ranks that have to do with each other, each any number of times.
-fn connections(plan: &Plan) -> impl Iterator<Item = (RankId, RankId)> {
+/// Every pair of ranks that have to do with each other, seen from both, each any number of times.
+fn connections<'a>(world: &'a World<'a>) -> impl Iterator<Item = (RankId, RankId)> + 'a {
+    let plan = world.plan;
+    let met = plan.channels.iter().flat_map(move |channel| {
+        let writer = plan.blocks[channel.writer.index()].rank;
+        world.readers(channel).flat_map(move |reader| {
+            [(writer, reader.seen), (plan.blocks[reader.block.index()].rank, reader.sees)]
+        })
+    });
     let reached = plan.blocks.iter().flat_map(move |block| {
         let steps = plan.steps(&block.body);
-        steps.flat_map(move |(_, step)| peers(plan, step).map(move |peer| (block.rank, peer)))
+        let peers = steps.flat_map(move |(_, step)| peers(plan, step));
+        peers.flat_map(move |peer| [(block.rank, peer), (peer, block.rank)])
     });
-    let pairs = ends(plan).chain(reached).filter(|(one, other)| one != other);
-    pairs.flat_map(|(one, other)| [(one, other), (other, one)])
+    met.chain(reached).filter(|(one, other)| one != other)
 }
 
 /// Ranks that a step reaches into the memory of.
@@ -135,7 +202,7 @@ fn peers(plan: &Plan, step: &Step) -> impl Iterator<Item = RankId> {
 
 /// Which move asks for what.
 struct Moves<'a> {
-    plan: &'a Plan,
+    world: &'a World<'a>,
     /// By span, from, to: the first move.
     between: FxHashMap<(SpanId, RankId, RankId), MoveId>,
     /// By from, to: the first move of any line. A step that sends entry values along as it copies them is of no line.
@@ -145,24 +212,26 @@ struct Moves<'a> {
 }
 
 impl<'a> Moves<'a> {
-    fn new(plan: &'a Plan, trace: &Trace, spans: &Spans) -> Moves<'a> {
+    fn new(world: &'a World<'a>, trace: &Trace, spans: &Spans) -> Moves<'a> {
         let (mut between, mut at) = (FxHashMap::default(), FxHashMap::default());
         let mut pairs = FxHashMap::default();
         for (m, mv) in trace.moves.iter().enumerate() {
             let (id, span) = (MoveId(m as u32), spans.of_origin[mv.origin.0 as usize]);
             at.entry((span, mv.to.rank)).or_insert(id);
             for source in trace.sources(mv) {
-                between.entry((span, source.rank, mv.to.rank)).or_insert(id);
-                pairs.entry((source.rank, mv.to.rank)).or_insert(id);
-                at.entry((span, source.rank)).or_insert(id);
+                for (from, to) in world.transfer(source.rank, mv.to.rank) {
+                    between.entry((span, from, to)).or_insert(id);
+                    pairs.entry((from, to)).or_insert(id);
+                    at.entry((span, from)).or_insert(id);
+                }
             }
         }
-        Moves { plan, between, pairs, at }
+        Moves { world, between, pairs, at }
     }
 
     /// All that a rank needs of something.
     fn needs(&self, rank: RankId, what: Resource) -> Vec<Need> {
-        let plan = self.plan;
+        let plan = self.world.plan;
         let blocks = || plan.blocks.iter().filter(move |block| block.rank == rank);
         let steps = |block: &'a plan::plan::Block| {
             let of = |section| plan.steps(&block.section(section)).map(|(_, step)| step).collect::<Vec<_>>();
@@ -176,7 +245,10 @@ impl<'a> Moves<'a> {
         }
         // By what tells one from another: the channel and the side for ends, the other rank for connections.
         let mut found: BTreeMap<(u32, bool), Need> = BTreeMap::new();
-        for step in blocks().flat_map(steps) {
+        for (block, step) in (plan.blocks.iter().enumerate())
+            .filter(|(_, block)| block.rank == rank)
+            .flat_map(|(at, block)| steps(block).map(move |step| (BlockId::new(at), step)))
+        {
             let sources = plan.src(step).iter().map(|operand| (operand, true));
             let destinations = plan.dst(step).iter().map(|operand| (operand, false));
             for (&operand, taken) in sources.chain(destinations) {
@@ -184,11 +256,13 @@ impl<'a> Moves<'a> {
                     Operand::Local { .. } => continue,
                     Operand::Peer { rank, .. } => vec![(rank, None)],
                     Operand::Channel(id) => {
-                        let channel = &plan.channels[id.index()];
-                        let of = |block: &plan::ids::BlockId| plan.blocks[block.index()].rank;
+                        let readers = self.world.readers(&plan.channels[id.index()]);
                         match taken {
-                            true => vec![(of(&channel.writer), Some(id.0))],
-                            false => plan.readers(channel).iter().map(|r| (of(r), Some(id.0))).collect(),
+                            true => {
+                                let own = readers.filter(|reader| reader.block == block);
+                                own.map(|reader| (reader.sees, Some(id.0))).collect()
+                            }
+                            false => readers.map(|reader| (reader.seen, Some(id.0))).collect(),
                         }
                     }
                 };

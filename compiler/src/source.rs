@@ -50,6 +50,11 @@ impl Sources {
         &self.files[id.0 as usize]
     }
 
+    /// All of them, with their ids.
+    pub fn iter(&self) -> impl Iterator<Item = (FileId, &SourceFile)> {
+        self.files.iter().enumerate().map(|(id, file)| (FileId(id as u32), file))
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.files.len()

@@ -12,6 +12,7 @@
 mod variants;
 
 use plan::dtype::Dtype;
+use plan::fold::Folded;
 use plan::plan::{Forms, Plan};
 use plan::schedule::{Protocol, Schedule};
 use plan::verify::VerifiedPlan;
@@ -149,6 +150,11 @@ pub enum Untried {
     },
     /// The model cannot follow it.
     Model(EstimateError),
+    /// The ranks of a folded plan are too many to be spelled out, and the model follows them all.
+    TooLarge {
+        /// What they have.
+        micro_steps: u64,
+    },
     /// The plan was made before.
     Given,
 }
@@ -160,6 +166,11 @@ impl Effort {
             Effort::Quick => QUICK_EVENTS,
             Effort::Thorough => TRIES,
         }
+    }
+
+    /// Whether a plan of so many micro-steps is taken as it is.
+    pub(crate) fn refuses(self, micro_steps: u64) -> bool {
+        micro_steps > QUICK && self == Effort::Quick
     }
 }
 
@@ -327,6 +338,18 @@ pub fn elements(plan: &Plan, bytes: u64, dtype: Dtype) -> u64 {
     bytes.checked_div(side).unwrap_or(0)
 }
 
+/// What is said of a plan for which nothing was tried.
+pub(crate) fn untried(
+    plan: &Plan,
+    options: &Options,
+    wanted: &Wanted,
+    copies: Option<u32>,
+    topology: &Topology,
+    why: Untried,
+) -> Chosen {
+    Chosen { untried: Some(why), ..as_usual(plan, options, wanted, copies, topology) }
+}
+
 /// What choosing goes on from: the first plan, followed.
 struct Trial {
     question: Question,
@@ -346,7 +369,33 @@ fn first(
     copies: Option<u32>,
     topology: &Topology,
 ) -> Result<Trial, Box<Chosen>> {
-    let bytes = wanted.bytes.unwrap_or(ASSUMED_BYTES);
+    let mut chosen = as_usual(plan, options, wanted, copies, topology);
+    let micro_steps = micro_steps(plan);
+    if wanted.effort.refuses(micro_steps) {
+        return Err(Box::new(Chosen { untried: Some(Untried::All { micro_steps }), ..chosen }));
+    }
+    let Fixed { slots, slice_bytes, .. } = wanted.fixed;
+    let count = elements(plan, chosen.bytes, wanted.dtype);
+    let question = Question { count, dtype: wanted.dtype, slots, slice_bytes, copies };
+    let found = match estimate::search(&Program::new(plan), topology, &question, wanted.effort.events()) {
+        Ok(found) => found,
+        Err(error) => return Err(Box::new(Chosen { untried: Some(Untried::Model(error)), ..chosen })),
+    };
+    chosen.add(options, topology, &found);
+    chosen.take(options, topology, &found);
+    let left = wanted.effort.events().saturating_sub(found.events);
+    let each = found.events / (found.tried.len().max(1) as u64);
+    Ok(Trial { question, chosen, found, left, each })
+}
+
+/// Nothing chosen yet: what is asked, and what of it is given.
+fn as_usual(
+    plan: &Plan,
+    options: &Options,
+    wanted: &Wanted,
+    copies: Option<u32>,
+    topology: &Topology,
+) -> Chosen {
     let header = &plan.header;
     let fixed = &wanted.fixed;
     let given = [
@@ -359,9 +408,9 @@ fn first(
         ("slice_bytes", fixed.slice_bytes.is_some() || header.schedule.slice_bytes.is_some()),
         ("protocol", header.schedule.protocol != Protocol::Auto || topology.encodings.len() == 1),
     ];
-    let mut chosen = Chosen {
+    Chosen {
         topology: topology.name.clone(),
-        bytes,
+        bytes: wanted.bytes.unwrap_or(ASSUMED_BYTES),
         assumed: wanted.bytes.is_none(),
         layout: Layout::of(options),
         best: None,
@@ -369,23 +418,7 @@ fn first(
         tried: Vec::new(),
         untried: None,
         given: given.into_iter().filter(|given| given.1).map(|given| given.0).collect(),
-    };
-    let micro_steps = micro_steps(plan);
-    if micro_steps > QUICK && wanted.effort == Effort::Quick {
-        return Err(Box::new(Chosen { untried: Some(Untried::All { micro_steps }), ..chosen }));
     }
-    let Fixed { slots, slice_bytes, .. } = *fixed;
-    let count = elements(plan, bytes, wanted.dtype);
-    let question = Question { count, dtype: wanted.dtype, slots, slice_bytes, copies };
-    let found = match estimate::search(&Program::new(plan), topology, &question, wanted.effort.events()) {
-        Ok(found) => found,
-        Err(error) => return Err(Box::new(Chosen { untried: Some(Untried::Model(error)), ..chosen })),
-    };
-    chosen.add(options, topology, &found);
-    chosen.take(options, topology, &found);
-    let left = wanted.effort.events().saturating_sub(found.events);
-    let each = found.events / (found.tried.len().max(1) as u64);
-    Ok(Trial { question, chosen, found, left, each })
 }
 
 impl Chosen {
@@ -404,6 +437,11 @@ impl Chosen {
         self.best = Some((found.call, found.seconds));
         self.protocol = topology.encodings[found.call.encoding].protocol;
     }
+}
+
+/// Micro-steps of all ranks of a folded plan.
+pub(crate) fn micro_steps_folded(folded: &Folded) -> u64 {
+    micro_steps(&folded.plan).saturating_mul(folded.order().into())
 }
 
 /// Micro-steps of all blocks.

@@ -19,6 +19,7 @@ mod short;
 pub mod symmetry;
 pub mod syntax;
 pub mod validate;
+pub mod violation;
 
 use grammar::span::Span;
 

@@ -30,8 +30,11 @@ pub(crate) fn fault(fault: &Fault, trace: &Trace, bindings: &mut Ask<'_>) -> Dia
     };
     let help = match (copies > 1, what) {
         (true, _) => format!("`channels {copies}` makes {copies} copies, each with its own: take fewer"),
-        (false, Resource::Blocks) => {
+        (false, Resource::Blocks) if has > 0 => {
             format!("`--blocks {has}` gives each rank that many; each then does more")
+        }
+        (false, Resource::Blocks) => {
+            format!("a rank does nothing without a block; `--limit {limit}={needs}` raises the limit")
         }
         (false, _) => format!(
             "use an algorithm with fewer partners for each rank, or another target; `--limit {limit}={needs}` raises the limit"

@@ -241,6 +241,44 @@ fn mutants_are_refused_exactly_if_the_whole_is() {
     assert!(accepted > 20 && refused > 200, "{accepted} {refused}");
 }
 
+/// Small ones in the words of all ranks; of others at least what the step at fault does is told of the rank as it is.
+#[test]
+fn what_is_refused_is_told_of_the_ranks_as_they_are() {
+    let loaded = loaded("");
+    let mut limits = PlanLimits::default();
+    limits.target.connections_per_rank = 1;
+    let told = |n: u32| {
+        let all =
+            plan::verify::verify_folded(folded(&loaded, "std::allreduce::ring", n), &limits).unwrap_err();
+        assert!(all.iter().all(|one| one.code() == "plan::v7_target_limit"), "{all:?}");
+        all
+    };
+    let small = told(5);
+    assert_eq!(small.len(), 5);
+    // Of 2,046 × 1,024 steps only those of one rank are looked at.
+    let large = told(1024);
+    assert_eq!(large.len(), 1);
+    for (n, violation) in [(5, &small[0]), (1024, &large[0])] {
+        let [site] = &violation.sites[..] else { panic!("{violation}") };
+        assert_eq!(
+            (site.rank, site.index, site.line.as_ref().unwrap().line),
+            (RankId(0), 1, 13),
+            "{violation}"
+        );
+        let (last, next) = (format!("← rank {}", n - 1), "→ rank 1");
+        assert!(site.does.contains(&last) && site.does.contains(next), "{violation}");
+    }
+    // A receive that nobody sends for, and a circle.
+    let mut limits = PlanLimits::default();
+    limits.target.connections_per_rank = 9;
+    let mut wrong = folded(&loaded, "std::allreduce::ring", 6);
+    wrong.plan.header.k_min = 1;
+    let all = plan::verify::verify_folded(wrong, &limits).unwrap_err();
+    assert_eq!(all[0].code(), "plan::v2_slot_count");
+    let ranks: std::collections::BTreeSet<u32> = all[0].sites.iter().map(|site| site.rank.0).collect();
+    assert_eq!(ranks, (0..6).collect(), "{}", all[0]);
+}
+
 fn mutate(folded: &mut Folded, random: &mut impl FnMut(usize) -> usize) {
     let plan = &mut folded.plan;
     let order = plan.header.ranks / folded.rotation.step;

@@ -191,6 +191,9 @@ impl Folded {
         if plan.blocks.iter().any(|b| u64::from(b.prologue.end.max(b.body.end).max(b.epilogue.end)) > steps) {
             return Some("a block ends behind the last step".to_string());
         }
+        if plan.blocks.iter().any(|block| block.prologue.start > block.epilogue.end) {
+            return Some("a block ends before it begins".to_string());
+        }
         let channel = |channel: &crate::plan::Channel| {
             channel.writer.index() < blocks
                 && channel.readers.start < channel.readers.end

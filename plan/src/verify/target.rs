@@ -177,7 +177,7 @@ fn first_beyond(plan: &Plan, rank: RankId, what: Resource, has: u32) -> Vec<Site
                 Resource::Connections => peers.len() > has as usize,
             };
             if beyond {
-                return vec![Site::of(plan, id, format!("the first {what} too many is for"))];
+                return vec![Site::of(plan, id, format!("the first {what} too many"))];
             }
         }
     }

@@ -28,12 +28,12 @@ use std::collections::BTreeSet;
 pub use self::values::{FoldedValues, Taken, TakenNode};
 use super::limits::Limits;
 use super::symbolic;
-use super::violation::{Report, Violation};
+use super::violation::{Report, Site, Violation};
 use super::{VerifiedPlan, deadlock, ids, of_accesses, sound, target, verify};
 use crate::collective::BlockRef;
 use crate::fold::{Folded, NotUnfolded};
-use crate::ids::RankId;
-use crate::plan::{Plan, ProofStatus, Role};
+use crate::ids::{BlockId, RankId, StepId};
+use crate::plan::{Operand, Plan, ProofStatus, Role};
 use crate::verify::links::Links;
 use crate::verify::places::Places;
 
@@ -48,6 +48,11 @@ impl VerifiedFolded {
     /// The folded plan.
     pub fn folded(&self) -> &Folded {
         &self.folded
+    }
+
+    /// The plan alone, no longer known to be right.
+    pub fn into_folded(self) -> Folded {
+        self.folded
     }
 
     /// What its cells hold, as expressions in the entry values.
@@ -74,23 +79,27 @@ impl VerifiedFolded {
 }
 
 /// Checks every rule. On success `header.proof` says `BySymmetry`, whatever it said before.
-pub fn verify_folded(folded: Folded, limits: &Limits) -> Result<VerifiedFolded, Vec<Violation>> {
-    check(folded, limits, false)
+pub fn verify_folded(mut folded: Folded, limits: &Limits) -> Result<VerifiedFolded, Vec<Violation>> {
+    match check(&mut folded, limits, false) {
+        Ok(values) => Ok(VerifiedFolded { folded, values }),
+        Err(found) => Err(spelled_out(&folded, limits, &found).unwrap_or(found)),
+    }
 }
 
 /// As [`verify_folded`], for a plan just made, whose `header.k_min` only says that so many slots are enough: it is set to how
 /// many are needed.
-pub fn verify_fresh_folded(folded: Folded, limits: &Limits) -> Result<VerifiedFolded, Vec<Violation>> {
-    check(folded, limits, true)
+pub fn verify_fresh_folded(mut folded: Folded, limits: &Limits) -> Result<VerifiedFolded, Vec<Violation>> {
+    let values = check(&mut folded, limits, true)?;
+    Ok(VerifiedFolded { folded, values })
 }
 
-fn check(mut folded: Folded, limits: &Limits, fresh: bool) -> Result<VerifiedFolded, Vec<Violation>> {
-    header(&folded, limits)?;
+fn check(folded: &mut Folded, limits: &Limits, fresh: bool) -> Result<FoldedValues, Vec<Violation>> {
+    header(folded, limits)?;
     if let Some(what) = folded.misfit() {
         return Err(violation(ids::Fault::Header { what }));
     }
-    promise(&folded, limits)?;
-    let cover = cover::cover(&folded, limits)?;
+    promise(folded, limits)?;
+    let cover = cover::cover(folded, limits)?;
     let step = folded.rotation.step;
     let at_home = |mut violations: Vec<Violation>| {
         for site in violations.iter_mut().flat_map(|violation| &mut violation.sites) {
@@ -99,7 +108,7 @@ fn check(mut folded: Folded, limits: &Limits, fresh: bool) -> Result<VerifiedFol
         violations
     };
     let links = sound(&cover, limits).map_err(at_home)?;
-    connections(&folded, limits)?;
+    connections(folded, limits)?;
     let order = match fresh {
         false => deadlock::check(&cover, &links, &mut |_| {}).map_err(at_home)?,
         true => {
@@ -110,9 +119,22 @@ fn check(mut folded: Folded, limits: &Limits, fresh: bool) -> Result<VerifiedFol
     };
     of_accesses(&cover, &links, &order).map_err(at_home)?;
     drop((cover, links, order));
-    let values = run::check(&folded, limits)?;
+    let values = run::check(folded, limits)?;
     folded.plan.header.proof = ProofStatus::BySymmetry;
-    Ok(VerifiedFolded { folded, values })
+    Ok(values)
+}
+
+/// Steps of all ranks up to which a plan that is refused is spelled out, to tell why.
+const TOLD_BY_ALL: u64 = 1 << 20;
+
+/// The same told of the plan of all ranks, if that is small: the ranks and channels of a cover are nobody's. (V0 speaks of tables,
+/// which are those of the folded plan.)
+fn spelled_out(folded: &Folded, limits: &Limits, found: &[Violation]) -> Option<Vec<Violation>> {
+    let of_tables = found.iter().any(|violation| matches!(violation.fault, super::Fault::Ids(_)));
+    if of_tables || folded.all_steps() > TOLD_BY_ALL {
+        return None;
+    }
+    verify(folded.unfold(limits).ok()?, limits).err()
 }
 
 fn violation(fault: ids::Fault) -> Vec<Violation> {
@@ -190,8 +212,43 @@ fn connections(folded: &Folded, limits: &Limits) -> Result<(), Vec<Violation>> {
         let (rank, needs) = (RankId::new(rank), others.len() as u32);
         report.add(|| {
             let fault = target::Fault { rank, what, needs, has, target: limits.target.name.clone() };
-            (super::Fault::Target(fault), Vec::new())
+            (super::Fault::Target(fault), first_beyond(folded, rank, has))
         });
     }
     report.verdict()
+}
+
+/// The first step of a rank that meets one more other rank than it may.
+fn first_beyond(folded: &Folded, rank: RankId, has: u32) -> Vec<Site> {
+    let plan = &folded.plan;
+    let mut met: BTreeSet<RankId> = BTreeSet::new();
+    for (b, block) in plan.blocks.iter().enumerate().filter(|(_, block)| block.rank == rank) {
+        for (id, step) in plan.steps(&(block.prologue.start..block.epilogue.end)) {
+            for (at, operand) in plan.src(step).iter().chain(plan.dst(step)).enumerate() {
+                let Operand::Channel(id) = *operand else { continue };
+                let channel = &plan.channels[id.index()];
+                let rank_of = |block: BlockId| plan.blocks[block.index()].rank;
+                if at < usize::from(step.sources) {
+                    let end = folded.end(id, BlockId::new(b));
+                    met.extend(
+                        end.map(|end| folded.rank(rank_of(channel.writer), folded.back(folded.times[end]))),
+                    );
+                } else {
+                    let times = channel.readers.clone().map(|end| folded.times[end as usize]);
+                    let readers = plan.readers(channel).iter().zip(times);
+                    met.extend(readers.map(|(&reader, times)| folded.rank(rank_of(reader), times)));
+                }
+            }
+            met.remove(&rank);
+            if met.len() as u64 > u64::from(has) {
+                let label = format!("the first {} too many", target::Resource::Connections);
+                let first = plan.blocks_of(rank)[0].prologue.start;
+                return vec![Site {
+                    step: id,
+                    ..Site::of(&folded.of_rank(rank), StepId(id.0 - first), label)
+                }];
+            }
+        }
+    }
+    Vec::new()
 }

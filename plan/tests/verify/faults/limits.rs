@@ -103,7 +103,7 @@ fn the_target_rule_names_the_step_that_needs_one_too_many() {
         assert_eq!((found.rank.0, found.index as usize), (0, first), "{text}");
         assert!(found.does.starts_with("recv ch"), "{text}");
         assert!(text.contains(&format!("rank 0, block 0, step {first}: {}", found.does)), "{text}");
-        assert!(text.contains("too many is for: "), "{text}");
+        assert!(text.contains("too many: "), "{text}");
     }
     // A rank that may have none: its first step already is too much.
     let (found, text) = site(plans::peer_put(), |t| t.connections_per_rank = 0);
