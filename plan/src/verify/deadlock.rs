@@ -1,7 +1,7 @@
 //! V2: condition D (plan.md §4), and the least number of slots for which it holds.
 //!
 //! In: a plan that V0 and V1 have passed. Out: that with `header.k_min` slots per channel no execution can get
-//! stuck, with one less some would; and the order in which one execution starts the steps, which V3 and V4 follow.
+//! stuck, with one less some would; and the order in which one execution starts the steps, which V3, V4 and V5 follow.
 //!
 //! The graph of D has a micro-step for a node, and edges from program order, messages, credit and waits. It is a
 //! marked graph: it has a cycle if and only if an execution that lets every block run as far as it can gets stuck,
@@ -12,6 +12,9 @@
 //!
 //! One run finds the least number of slots: it begins with one, and each time it is stuck it goes on with one more. Where it is
 //! stuck with k slots it has come by k slots alone, so k are too few; and what k slots allow, k + 1 do.
+//!
+//! Another one, before it, has no bound on slots and finds the order: it lets each block run on for long, so that whoever
+//! follows it finds in the cache what the block's last step has left there. Those who do so run beside the search for slots.
 
 use std::ops::RangeInclusive;
 
@@ -71,8 +74,8 @@ impl Fault {
     }
 }
 
-/// The order in which an execution with `k_min` slots starts the steps: later rules may go through the steps in
-/// this order, since every step comes after all that it depends on.
+/// The order in which an execution with as many slots as there are messages starts the steps: later rules may go through the
+/// steps in this order, since every step comes after all that it depends on.
 #[derive(Debug)]
 pub(super) struct Order(pub(super) Vec<StepId>);
 
@@ -80,41 +83,29 @@ pub(super) struct Order(pub(super) Vec<StepId>);
 /// out to get stuck.
 pub(super) type Tell<'a> = dyn FnMut(&[StepId]) + 'a;
 
+/// Runs a plan with no bound on slots, and tells the order; or the plan is stuck with any number.
+pub(super) fn order(plan: &Plan, links: &Links, tell: &mut Tell) -> Result<(), Vec<Violation>> {
+    let mut record = Record { stretch: Vec::with_capacity(Record::STRETCH), tell };
+    let ended = run(plan, links, UNBOUNDED..=UNBOUNDED, Some(&mut record));
+    record.tell();
+    ended.map_err(|stuck| deadlock(plan, &stuck)).map(|_| ())
+}
+
 /// V2: that `header.k_min` is right.
-pub(super) fn check(plan: &Plan, links: &Links, tell: &mut Tell) -> Result<Order, Vec<Violation>> {
-    match order(plan, links, tell) {
-        Ok((order, needed)) if needed == plan.header.k_min => Ok(order),
-        Ok((_, needed)) => Err(not_least(plan, links, needed)),
-        Err(stuck) => Err(deadlock(plan, &stuck)),
-    }
+pub(super) fn check(plan: &Plan, links: &Links) -> Result<u32, Vec<Violation>> {
+    let needed = least_slots(plan, links)?;
+    if needed == plan.header.k_min { Ok(needed) } else { Err(not_least(plan, links, needed)) }
 }
 
-/// V2 where `header.k_min` only says how many slots are enough: the order, and how many are needed.
-pub(super) fn check_enough(
-    plan: &Plan,
-    links: &Links,
-    tell: &mut Tell,
-) -> Result<(Order, u32), Vec<Violation>> {
-    match order(plan, links, tell) {
-        Ok((order, needed)) if needed <= plan.header.k_min => Ok((order, needed)),
-        Ok((_, needed)) => Err(not_least(plan, links, needed)),
-        Err(stuck) => Err(deadlock(plan, &stuck)),
-    }
+/// V2 where `header.k_min` only says how many slots are enough: how many are needed.
+pub(super) fn check_enough(plan: &Plan, links: &Links) -> Result<u32, Vec<Violation>> {
+    let needed = least_slots(plan, links)?;
+    if needed <= plan.header.k_min { Ok(needed) } else { Err(not_least(plan, links, needed)) }
 }
 
-/// An execution with as few slots as can be, and how many these are.
-fn order(plan: &Plan, links: &Links, tell: &mut Tell) -> Result<(Order, u32), Circle> {
-    let mut record = Record { order: Vec::with_capacity(plan.steps.len()), told: 0, tell };
-    let ended = run(plan, links, 1..=u32::MAX, Some(&mut record));
-    record.tell_from(0);
-    ended.map(|slots| (Order(record.order), slots))
-}
-
-/// The order so far.
+/// The part of the order that has not been told yet.
 struct Record<'a, 'b> {
-    order: Vec<StepId>,
-    /// How much of it has been told.
-    told: usize,
+    stretch: Vec<StepId>,
     tell: &'a mut Tell<'b>,
 }
 
@@ -122,12 +113,17 @@ impl Record<'_, '_> {
     /// Steps told at once.
     const STRETCH: usize = 4096;
 
-    /// Tells what is new if it is more than `least`.
-    fn tell_from(&mut self, least: usize) {
-        if self.order.len() > self.told + least {
-            (self.tell)(&self.order[self.told..]);
-            self.told = self.order.len();
+    #[inline]
+    fn add(&mut self, step: StepId) {
+        if self.stretch.len() == Record::STRETCH {
+            self.tell();
         }
+        self.stretch.push(step);
+    }
+
+    fn tell(&mut self) {
+        (self.tell)(&self.stretch);
+        self.stretch.clear();
     }
 }
 
@@ -149,13 +145,15 @@ fn deadlock(plan: &Plan, stuck: &Circle) -> Vec<Violation> {
 
 /// The least number of slots per channel with which the plan cannot get stuck, if there is one.
 pub(super) fn least_slots(plan: &Plan, links: &Links) -> Result<u32, Vec<Violation>> {
-    run(plan, links, 1..=u32::MAX, None).map_err(|stuck| deadlock(plan, &stuck))
+    run(plan, links, 1..=UNBOUNDED, None).map_err(|stuck| deadlock(plan, &stuck))
 }
 
 /// Steps that wait for each other in a circle: each for the next, the last for the first.
 type Circle = Vec<(StepId, Lack)>;
 
 const NOBODY: u32 = u32::MAX;
+/// More slots than a channel has messages.
+const UNBOUNDED: u32 = u32::MAX;
 
 /// One execution without data.
 struct Run<'a> {
@@ -234,9 +232,6 @@ fn run(
     loop {
         while let Some(block) = run.ready.pop() {
             run.advance(BlockId(block), &mut record);
-            if let Some(record) = &mut record {
-                record.tell_from(Record::STRETCH);
-            }
         }
         if run.slots >= *slots.end() || !run.one_slot_more() {
             break;
@@ -291,7 +286,7 @@ impl Run<'_> {
                 if at.micro == 0
                     && let Some(record) = record
                 {
-                    record.order.push(id);
+                    record.add(id);
                 }
                 let count = match width - at.micro {
                     1 => 1,

@@ -14,7 +14,7 @@
 //! | V4 | `symbolic.rs`, `execute.rs`, `promised.rs`, `barrier.rs` | nothing undefined is read, lengths agree, the promise is met |
 //!
 //! In this order, each relying on those before. Where that is for the truth of its verdict only, not to index safely, they may
-//! run at the same time (V7 beside V1; V4 beside V2, V5, V3): what the earliest rule finds is told, the rest forgotten.
+//! run at the same time (V7 beside V1; V4, V5, V3 beside V2): what the earliest rule finds is told, the rest forgotten.
 //! `places.rs`, `links.rs`, `clocks.rs` are tables they share.
 //!
 //! Not checked: the trace's expressions (V6, in the compiler; [`Symbolic`] is what it needs); whether memory that is
@@ -152,8 +152,7 @@ impl std::ops::Deref for VerifiedPlan {
 
 /// Checks every rule. On success `header.proof` says `AllRanks`, whatever it said before.
 pub fn verify(plan: Plan, limits: &Limits) -> Result<VerifiedPlan, Vec<Violation>> {
-    let stated = plan.header.k_min;
-    rules(plan, limits, |plan, links, tell| deadlock::check(plan, links, tell).map(|order| (order, stated)))
+    rules(plan, limits, deadlock::check)
 }
 
 /// As [`verify`], for a plan just made, whose `header.k_min` only says that so many slots are enough: it is set to
@@ -162,30 +161,40 @@ pub fn verify_fresh(plan: Plan, limits: &Limits) -> Result<VerifiedPlan, Vec<Vio
     rules(plan, limits, deadlock::check_enough)
 }
 
-/// Every rule; `v2` gives the order of the steps and `k_min`. V4 is looked at beside V2, V5 and V3: it follows the
-/// order while V2 still finds it. What an earlier rule says comes first all the same.
+/// Every rule; `slots` is the half of V2 that finds `k_min`. The other half finds an order of the steps; V4 follows it while it
+/// still grows, then come V5 and V3, all beside the search for `k_min`. What an earlier rule says comes first all the same.
 fn rules(
     mut plan: Plan,
     limits: &Limits,
-    v2: impl FnOnce(&Plan, &Links, &mut deadlock::Tell) -> Result<(Order, u32), Vec<Violation>>,
+    slots: impl FnOnce(&Plan, &Links) -> Result<u32, Vec<Violation>>,
 ) -> Result<VerifiedPlan, Vec<Violation>> {
     let links = sound(&plan, limits)?;
-    let (stretches, order) = mpsc::channel::<Vec<StepId>>();
-    let in_order = || -> Result<(Order, u32), Vec<Violation>> {
+    let (stretches, coming) = mpsc::channel::<Vec<StepId>>();
+    let free_of_deadlock = || -> Result<u32, Vec<Violation>> {
         // V4 may have given up; that is told later.
-        let found = v2(&plan, &links, &mut |stretch| drop(stretches.send(stretch.to_vec())));
+        let found = deadlock::order(&plan, &links, &mut |stretch| drop(stretches.send(stretch.to_vec())));
         // Nothing more will come.
         drop(stretches);
-        let (order, k_min) = found?;
-        of_accesses(&plan, &links, &order)?;
-        Ok((order, k_min))
+        found?;
+        slots(&plan, &links)
     };
-    let values = || {
-        let steps = order.into_iter().flatten().take(plan.steps.len());
-        symbolic::check(&plan, &links, steps, limits)
+    let in_order = || {
+        let mut order = Vec::with_capacity(plan.steps.len());
+        let mut coming = coming.into_iter().flatten();
+        let steps = coming.by_ref().inspect(|&step| order.push(step)).take(plan.steps.len());
+        let symbolic = symbolic::check(&plan, &links, steps, limits);
+        order.extend(coming);
+        let order = Order(order);
+        // If it ends early V2 says why.
+        let accesses = match order.0.len() == plan.steps.len() {
+            true => of_accesses(&plan, &links, &order),
+            false => Err(Vec::new()),
+        };
+        (order, accesses, symbolic)
     };
-    let (found, symbolic) = join(is_large(&plan), in_order, values);
-    let (order, k_min) = found?;
+    let (k_min, (order, accesses, symbolic)) = join(is_large(&plan), free_of_deadlock, in_order);
+    let k_min = k_min?;
+    accesses?;
     let symbolic = symbolic?;
     barrier::check(&plan, &links, &order, limits)?;
     plan.header.k_min = k_min;

@@ -205,7 +205,7 @@ impl Symbolic {
 }
 
 /// V4 but for `synchronised`, while the order of the steps still comes. If it ends early there is nothing to say: V2 does. What
-/// the rules say that run at the same time (V2, V5, V3) comes first; until they have ended the plan may break them, so that
+/// the rules say that run at the same time or later (V2, V5, V3) comes first; until they have ended the plan may break them, so that
 /// nothing here may rely on them for more than for the truth of its own verdict.
 pub(super) fn check(
     plan: &Plan,

@@ -26,6 +26,7 @@ mod values;
 use std::collections::BTreeSet;
 
 pub use self::values::{FoldedValues, Taken, TakenNode};
+use super::deadlock::Order;
 use super::limits::Limits;
 use super::symbolic;
 use super::violation::{Report, Site, Violation};
@@ -109,14 +110,11 @@ fn check(folded: &mut Folded, limits: &Limits, fresh: bool) -> Result<FoldedValu
     };
     let links = sound(&cover, limits).map_err(at_home)?;
     connections(folded, limits)?;
-    let order = match fresh {
-        false => deadlock::check(&cover, &links, &mut |_| {}).map_err(at_home)?,
-        true => {
-            let (order, needed) = deadlock::check_enough(&cover, &links, &mut |_| {}).map_err(at_home)?;
-            folded.plan.header.k_min = needed;
-            order
-        }
-    };
+    let mut steps = Vec::with_capacity(cover.steps.len());
+    deadlock::order(&cover, &links, &mut |stretch| steps.extend_from_slice(stretch)).map_err(at_home)?;
+    let order = Order(steps);
+    let slots = if fresh { deadlock::check_enough } else { deadlock::check };
+    folded.plan.header.k_min = slots(&cover, &links).map_err(at_home)?;
     of_accesses(&cover, &links, &order).map_err(at_home)?;
     drop((cover, links, order));
     let values = run::check(folded, limits)?;
