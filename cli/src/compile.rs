@@ -120,14 +120,24 @@ pub(crate) fn run(args: &args::Compile, output: &mut Output) -> Result<(), Failu
         output.diagnostic(warning, &loaded.sources);
     }
 
+    let traced = |output: &mut Output| {
+        let traced = pipeline::traced(&loaded, &request, args.bytes, &limits);
+        traced.map_err(|failure| explain(failure, &loaded, output))
+    };
     match args.emit {
-        Some(Stage::Trace) => output.text(&emit::trace(&compiled.proved.trace, &loaded.sources))?,
-        Some(Stage::Graph) => output.text(&emit::graph(&compiled.proved.trace, &compiled.proved.graph))?,
+        Some(Stage::Trace) => {
+            let (trace, _) = traced(output)?;
+            output.text(&emit::trace(&trace, &loaded.sources))?;
+        }
+        Some(Stage::Graph) => {
+            let (trace, graph) = traced(output)?;
+            output.text(&emit::graph(&trace, &graph))?;
+        }
         Some(Stage::Plan) => output.text(&plan::display::show(compiled.plan.plan()).to_string())?,
         Some(Stage::Ast) | None => {}
     }
     if as_dot {
-        let text = emit::dot(&compiled.proved.trace);
+        let text = emit::dot(&traced(output)?.0);
         match &args.output {
             Some(path) => atomic::write(path, text.as_bytes())?,
             None => output.text(&text)?,
@@ -189,7 +199,7 @@ fn summary(compiled: &Compiled) -> String {
     format!(
         "{}; {}, {} in {}, k_min = {}",
         said::proved(&header.algorithm, &header.collective, &header.shape, &header.params, header.proof),
-        plural(compiled.proved.trace.moves.len() as u64, "move", "moves"),
+        plural(compiled.proved.moves as u64, "move", "moves"),
         plural(plan.steps.len() as u64, "step", "steps"),
         plural(plan.blocks.len() as u64, "block", "blocks"),
         header.k_min,
@@ -221,7 +231,7 @@ impl Summary {
         Summary {
             algorithm: plan.header.algorithm.clone(),
             ranks: plan.header.ranks,
-            moves: compiled.proved.trace.moves.len(),
+            moves: compiled.proved.moves,
             steps: plan.steps.len(),
             blocks: plan.blocks.len(),
             copies: plan.header.copies,

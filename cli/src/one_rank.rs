@@ -8,7 +8,7 @@ use compiler::choice::Choice;
 use compiler::chooser::Chosen;
 use compiler::diagnostics;
 use compiler::elaborate::Request;
-use compiler::pipeline::{self, Loaded, NotByOne};
+use compiler::pipeline::{self, Compiled, Kept, Loaded, NotByOne, Proved};
 use compiler::symmetry::{self, RankCounts};
 use compiler::trace::{Move, Trace};
 use plan::display::plural;
@@ -278,29 +278,32 @@ fn whole(
     let wanted = args.output.is_some() || args.emit == Some(Stage::Plan);
     let mut at_stage = |stage: pipeline::Stage| stages.begin(stage.name());
     let made = match wanted {
-        true => {
-            how.make(loaded, request, args.bytes, &mut at_stage).map(|Made { compiled, chosen, .. }| {
-                (compiled.proved, Steps::Whole(Box::new(compiled.plan)), Some(chosen))
-            })
-        }
-        false => pipeline::prove(loaded, request, &how.limits, &mut at_stage)
-            .map(|proved| (proved, Steps::None, None)),
+        true => how.make(loaded, request, args.bytes, &mut at_stage).and_then(|made| {
+            let (trace, _) = pipeline::traced(loaded, request, args.bytes, &how.limits)?;
+            let Made { compiled: Compiled { proved, plan }, chosen, .. } = made;
+            let Kept { proof, warnings, .. } = proved;
+            Ok((trace, proof, warnings, Steps::Whole(Box::new(plan)), Some(chosen)))
+        }),
+        false => pipeline::prove(loaded, request, &how.limits, &mut at_stage).map(|proved| {
+            let Proved { trace, proof, warnings, .. } = proved;
+            (trace, proof, warnings, Steps::None, None)
+        }),
     };
     stages.end();
-    let (proved, steps, chosen) = made.map_err(|failure| explain(failure, loaded, output))?;
-    for warning in &proved.warnings {
+    let (trace, proof, warnings, steps, chosen) = made.map_err(|failure| explain(failure, loaded, output))?;
+    for warning in &warnings {
         output.diagnostic(warning, &loaded.sources);
     }
-    let all = proved.trace.moves.len() as u64;
-    let same_bits = proved.proof.same_bits;
-    let trace = touching(proved.trace, rank);
+    let all = trace.moves.len() as u64;
+    let same_bits = proof.same_bits;
+    let trace = touching(trace, rank);
     let counts = count(&trace, rank);
     Ok(Of { trace, counts, status: ProofStatus::AllRanks, all, same_bits, steps, chosen })
 }
 
 /// A trace without its moves.
 fn head(trace: &Trace) -> Trace {
-    Trace { moves: Vec::new(), sources: Vec::new(), ..trace.clone() }
+    Trace { origins: trace.origins.clone(), ..trace.without_moves() }
 }
 
 /// Puts one rank's moves into a trace that has none.

@@ -5,6 +5,8 @@
 
 mod by_one;
 
+use std::sync::Arc;
+
 use grammar::span::FileId;
 use grammar::{ParseLimits, ast};
 use plan::join::join;
@@ -21,7 +23,7 @@ use crate::chooser::{self, Chosen, Wanted};
 use crate::cost::topology::Topology;
 use crate::diagnostics::{self, Diagnostic, Label};
 use crate::elaborate::{self, Request};
-use crate::graph::{self, ChunkGraph, Form, Proof};
+use crate::graph::{self, ChunkGraph, Ends, Form, Proof};
 use crate::limits::Limits;
 use crate::options::Options;
 use crate::resources;
@@ -98,11 +100,25 @@ pub struct Proved {
     pub warnings: Vec<Diagnostic>,
 }
 
+/// What is known of a program that keeps its promise in every form it claims, when its moves are gone: a plan takes their place.
+/// ([`traced`] gives them again.)
+#[derive(Debug)]
+pub struct Kept {
+    /// How many moves it has.
+    pub moves: usize,
+    /// What was found out beside the promise.
+    pub proof: Proof,
+    /// The forms it was proved in.
+    pub forms: Vec<Form>,
+    /// Wasted transfers and the like.
+    pub warnings: Vec<Diagnostic>,
+}
+
 /// A plan that has passed everything.
 #[derive(Debug)]
 pub struct Compiled {
-    /// Where it comes from.
-    pub proved: Proved,
+    /// What it comes from.
+    pub proved: Kept,
     /// The plan.
     pub plan: VerifiedPlan,
 }
@@ -195,8 +211,18 @@ pub fn prove(
     at_stage: &mut dyn FnMut(Stage),
 ) -> Result<Proved, Failure> {
     let (trace, graph) = follow(loaded, request, None, limits, at_stage)?;
-    let kept = keeps_promise(&trace, &graph, limits);
-    proved(trace, graph, kept, loaded, request, limits)
+    let Kept { proof, forms, warnings, .. } = keeps_promise(&trace, &graph, loaded, request, limits)?;
+    Ok(Proved { trace, graph, proof, forms, warnings })
+}
+
+/// The moves that a plan for calls of `bytes` is made from, and what they make of every cell, out of place.
+pub fn traced(
+    loaded: &Loaded,
+    request: &Request,
+    bytes: Option<u64>,
+    limits: &Limits,
+) -> Result<(Trace, ChunkGraph), Failure> {
+    follow(loaded, request, choose(loaded, request, bytes).when, limits, &mut |_| {})
 }
 
 /// The moves, with the channels that `when` number `when` of the algorithm's schedule gives to labels, and what they make of
@@ -228,45 +254,40 @@ fn follow(
     Ok((trace, graph))
 }
 
-/// What there is to know of a trace that keeps its promise in every form it claims.
-struct Kept {
-    proof: Proof,
-    forms: Vec<Form>,
-    /// They speak of the program, not of a form: those of the first.
-    warnings: Vec<graph::Warning>,
+/// The verdict, in words.
+fn keeps_promise(
+    trace: &Trace,
+    graph: &ChunkGraph,
+    loaded: &Loaded,
+    request: &Request,
+    limits: &Limits,
+) -> Result<Kept, Failure> {
+    let (proof, forms, warnings) = promised(trace, graph, limits)
+        .map_err(|faults| Failure::Wrong(graph_diagnostics(&faults, trace, loaded, request, limits)))?;
+    let warnings = diagnostics::graph::warnings(&warnings, trace, &mut |mv| {
+        elaborate::bindings(&loaded.program, request, limits, mv)
+    });
+    Ok(Kept { moves: trace.moves.len(), proof, forms, warnings })
 }
 
+/// What there is to know of a trace that keeps its promise in every form it claims.
+type Promised = (Proof, Vec<Form>, Vec<graph::Warning>);
+
 /// The promise, out of place and, beside that, in place.
-fn keeps_promise(trace: &Trace, graph: &ChunkGraph, limits: &Limits) -> Result<Kept, Vec<graph::Fault>> {
+fn promised(trace: &Trace, graph: &ChunkGraph, limits: &Limits) -> Result<Promised, Vec<graph::Fault>> {
     let in_place = || (!trace.inplace.is_empty()).then(|| prove_form(trace, Form::Same, limits)).transpose();
     let worth_it = !trace.inplace.is_empty() && graph.is_large();
     let (apart, same) = join(worth_it, || graph::promise_within(trace, graph, limits), in_place);
     let mut proof = apart?;
     let mut forms = vec![Form::Disjoint];
+    // They speak of the program, not of a form: those of the first.
     let warnings = std::mem::take(&mut proof.warnings);
     if let Some((same, same_proof)) = same? {
         graph::forms_agree(trace, graph, &same)?;
         forms.push(Form::Same);
         proof = same_proof;
     }
-    Ok(Kept { proof, forms, warnings })
-}
-
-/// The verdict in words.
-fn proved(
-    trace: Trace,
-    graph: ChunkGraph,
-    kept: Result<Kept, Vec<graph::Fault>>,
-    loaded: &Loaded,
-    request: &Request,
-    limits: &Limits,
-) -> Result<Proved, Failure> {
-    let Kept { proof, forms, warnings } =
-        kept.map_err(|faults| Failure::Wrong(graph_diagnostics(&faults, &trace, loaded, request, limits)))?;
-    let warnings = diagnostics::graph::warnings(&warnings, &trace, &mut |mv| {
-        elaborate::bindings(&loaded.program, request, limits, mv)
-    });
-    Ok(Proved { trace, graph, proof, forms, warnings })
+    Ok((proof, forms, warnings))
 }
 
 /// What is compiled, for which target.
@@ -277,6 +298,13 @@ struct Task<'a> {
     choice: &'a Choice,
     limits: &'a Limits,
     target: &'a Target,
+}
+
+impl Task<'_> {
+    /// The program once more, to be laid out otherwise or to be asked for what a fault has to do with.
+    fn again(&self) -> Result<(Trace, ChunkGraph), Failure> {
+        follow(self.loaded, self.request, self.choice.when, self.limits, &mut |_| {})
+    }
 }
 
 /// The whole pipeline for one shape, laid out as `options` say, for ranks on CPUs.
@@ -290,9 +318,9 @@ pub fn compile(
     let choice = choose(loaded, request, options.bytes);
     let target = &limits.of_plan().target;
     let task = Task { loaded, request, choice: &choice, limits, target };
-    let (proved, plan) = prove_and_lower(&task, options, at_stage)?;
+    let (made, plan) = prove_and_lower(&task, options, at_stage)?;
     at_stage(Stage::Validate);
-    validated(proved, plan)
+    validated(made, plan, &task)
 }
 
 /// The whole pipeline for one shape and one machine: what neither the schedule nor the user says, the cost model chooses. A
@@ -310,13 +338,19 @@ pub fn compile_for(
     let target = &topology.target();
     let options = usual(wanted, &choice, target);
     let task = Task { loaded, request, choice: &choice, limits, target };
-    let (proved, plan) = prove_and_lower(&task, &options, at_stage)?;
+    let (made, plan) = prove_and_lower(&task, &options, at_stage)?;
 
     at_stage(Stage::Choose);
+    let mut again = None;
     let mut otherwise = |options: &Options| {
-        let plan = schedule::schedule(&proved.trace, &proved.graph, options, &loaded.sources);
+        // Only of small programs several layouts are made: their moves come at once.
+        let (trace, graph) = match &mut again {
+            Some(program) => program,
+            none => none.insert(task.again()?),
+        };
+        let plan = schedule::schedule(trace, graph, options, &loaded.sources);
         let plan = headed(plan, &choice);
-        match resources::over(&plan, &proved.trace, &loaded.sources, target) {
+        match resources::over(&plan, target) {
             Some(_) => Ok(None),
             None => verified(plan, &task).map(Some),
         }
@@ -326,7 +360,16 @@ pub fn compile_for(
     let plan = plan.asked(copies, schedule, &of_plan(&task)).map_err(|all| violations(&all, task.loaded))?;
 
     at_stage(Stage::Validate);
-    Ok((validated(proved, plan)?, chosen))
+    drop(again);
+    Ok((validated(made, plan, &task)?, chosen))
+}
+
+/// What is left of a program that keeps its promise, when it has become a plan.
+struct Made {
+    kept: Kept,
+    /// The trace but for its moves, and what it leaves behind.
+    head: Trace,
+    ends: Ends,
 }
 
 /// A machine, with what `--limit` says of its ranks in place of what it says itself.
@@ -345,44 +388,53 @@ fn usual(wanted: &Wanted, choice: &Choice, target: &Target) -> Options {
 }
 
 /// A proof, and verified steps. The promise of a large program is proved while it is lowered (all that lowering relies on
-/// is that the graph could be built); there is no plan without it.
+/// is that the graph could be built); there is no plan without it. Whoever of the two is the last to need the moves lets go of
+/// them: a plan is as large as they are.
 fn prove_and_lower(
     task: &Task<'_>,
     options: &Options,
     at_stage: &mut dyn FnMut(Stage),
-) -> Result<(Proved, VerifiedPlan), Failure> {
+) -> Result<(Made, VerifiedPlan), Failure> {
     let Task { loaded, request, choice, limits, target } = *task;
     let (trace, graph) = follow(loaded, request, choice.when, limits, at_stage)?;
-    let prove = || keeps_promise(&trace, &graph, limits);
-    let lower = || schedule::schedule(&trace, &graph, options, &loaded.sources);
     // Lowering takes some hundred bytes for each cell that a move brings, whether or not neighbours are one step again:
     // no more of them than there may be moves.
     let count: u64 = trace.moves.iter().map(|mv| u64::from(mv.width) * u64::from(mv.source_count)).sum();
-    let fits = count <= limits.moves;
-    let (plan, kept) = if fits && graph.is_large() {
-        at_stage(Stage::Lower);
-        let (plan, kept) = join(true, lower, prove);
-        (Some(plan), kept)
-    } else {
-        let kept = prove();
-        at_stage(Stage::Lower);
-        ((fits && kept.is_ok()).then(lower), kept)
-    };
-    let proved = proved(trace, graph, kept, loaded, request, limits)?;
-    let Some(plan) = plan else {
+    if count > limits.moves {
+        keeps_promise(&trace, &graph, loaded, request, limits)?;
         let kind = graph::FaultKind::TooLarge { count, limit: limits.moves, what: graph::Counted::Lowered };
         let fault = graph::Fault { form: Form::Disjoint, kind, others: 0 };
-        return Err(Failure::Wrong(graph_diagnostics(&[fault], &proved.trace, loaded, request, limits)));
+        return Err(Failure::Wrong(graph_diagnostics(&[fault], &trace, loaded, request, limits)));
+    }
+    let is_large = graph.is_large();
+    let program = Arc::new((trace, graph));
+    let shared = Arc::clone(&program);
+    let prove = move || {
+        let (trace, graph) = &*shared;
+        let kept = keeps_promise(trace, graph, loaded, request, limits)?;
+        Ok(Made { kept, head: trace.without_moves(), ends: Ends::new(graph) })
+    };
+    let lower = move || schedule::schedule_shared(program, options, &loaded.sources);
+    let (plan, made) = if is_large {
+        at_stage(Stage::Lower);
+        let (plan, made) = join(true, lower, prove);
+        (plan, made?)
+    } else {
+        let made = prove()?;
+        at_stage(Stage::Lower);
+        (lower(), made)
     };
     let plan = headed(plan, choice);
-    if let Some(fault) = resources::over(&plan, &proved.trace, &loaded.sources, target) {
+    if let Some(over) = resources::over(&plan, target) {
+        let (trace, _) = task.again()?;
+        let fault = over.blamed(&plan, &trace, &loaded.sources, target);
         let mut bindings = |mv: MoveId| elaborate::bindings(&loaded.program, request, limits, mv);
-        let told = diagnostics::resources::fault(&fault, &proved.trace, &mut bindings);
+        let told = diagnostics::resources::fault(&fault, &trace, &mut bindings);
         return Err(Failure::Wrong(vec![told]));
     }
     at_stage(Stage::Verify);
     let plan = verified(plan, task)?;
-    Ok((proved, plan))
+    Ok((made, plan))
 }
 
 /// With what the schedule asks for.
@@ -402,10 +454,16 @@ fn of_plan(task: &Task<'_>) -> plan::verify::Limits {
     plan::verify::Limits { target: task.target.clone(), ..task.limits.of_plan() }
 }
 
-fn validated(proved: Proved, plan: VerifiedPlan) -> Result<Compiled, Failure> {
-    validate::validate(&proved.trace, &proved.graph, &plan)
-        .map_err(|faults| Failure::Wrong(faults.iter().map(diagnostics::validate::differs).collect()))?;
-    Ok(Compiled { proved, plan })
+fn validated(made: Made, plan: VerifiedPlan, task: &Task<'_>) -> Result<Compiled, Failure> {
+    let Made { kept, head, ends } = made;
+    match validate::validate(&head, &ends, &plan) {
+        Ok(()) => Ok(Compiled { proved: kept, plan }),
+        Err(faults) => {
+            let (trace, graph) = task.again()?;
+            let differs = |fault| diagnostics::validate::differs(fault, fault.span(&trace, &graph));
+            Err(Failure::Wrong(faults.iter().map(differs).collect()))
+        }
+    }
 }
 
 fn violations(all: &[plan::verify::Violation], loaded: &Loaded) -> Failure {

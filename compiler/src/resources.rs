@@ -1,8 +1,8 @@
 //! Which move needs more of a machine than a rank has: V7 (docs/plan.md §7), told in terms of the program.
 //!
-//! In: a plan of all ranks or a folded one, not verified yet, the trace that it comes from, a target. Out: a [`Fault`] with the
-//! move, in the order of the program, whose block, channel end or connection is one too many. What stands for all ranks needs
-//! what each of them does; only who is at the other end has to be taken round.
+//! In: a plan of all ranks or a folded one, not verified yet, a target; if it asks too much of that, the trace that it comes from.
+//! Out: a [`Fault`] with the move, in the order of the program, whose block, channel end or connection is one too many. What
+//! stands for all ranks needs what each of them does; only who is at the other end has to be taken round.
 
 use std::collections::BTreeMap;
 
@@ -48,6 +48,16 @@ pub enum Resource {
     Connections,
 }
 
+/// A rank that needs too much, by numbers alone.
+pub(crate) struct Over {
+    rank: RankId,
+    what: Resource,
+    /// By one of `each` copies.
+    needs: u32,
+    has: u32,
+    each: u32,
+}
+
 /// Something that a rank needs: how it is told from others, and the move that asks for it first.
 struct Need {
     /// The first move, or none.
@@ -56,8 +66,8 @@ struct Need {
 }
 
 /// The first rank that needs too much, of blocks, then of channel ends, then of connections.
-pub(crate) fn over(plan: &Plan, trace: &Trace, sources: &Sources, target: &Target) -> Option<Fault> {
-    first_over(&World { plan, folded: None }, trace, sources, target)
+pub(crate) fn over(plan: &Plan, target: &Target) -> Option<Over> {
+    first_over(&World { plan, folded: None }, target)
 }
 
 /// The same of the ranks that stand for all. `trace` has their moves.
@@ -67,10 +77,11 @@ pub(crate) fn over_folded(
     sources: &Sources,
     target: &Target,
 ) -> Option<Fault> {
-    first_over(&World { plan: &folded.plan, folded: Some(folded) }, trace, sources, target)
+    let world = World { plan: &folded.plan, folded: Some(folded) };
+    first_over(&world, target).map(|over| over.in_world(&world, trace, sources, target))
 }
 
-fn first_over(world: &World<'_>, trace: &Trace, sources: &Sources, target: &Target) -> Option<Fault> {
+fn first_over(world: &World<'_>, target: &Target) -> Option<Over> {
     let copies = world.plan.header.copies;
     for (what, has) in [
         (Resource::Blocks, target.blocks_per_rank),
@@ -81,12 +92,24 @@ fn first_over(world: &World<'_>, trace: &Trace, sources: &Sources, target: &Targ
         let needs = count(world, what);
         let over = |&(_, &needs): &(usize, &u32)| needs.saturating_mul(each) > has;
         let Some((rank, &needs)) = needs.iter().enumerate().find(over) else { continue };
-        let rank = RankId::new(rank);
+        return Some(Over { rank: RankId::new(rank), what, needs, has, each });
+    }
+    None
+}
+
+impl Over {
+    /// With the move that is to blame, of a plan of all ranks.
+    pub(crate) fn blamed(self, plan: &Plan, trace: &Trace, sources: &Sources, target: &Target) -> Fault {
+        self.in_world(&World { plan, folded: None }, trace, sources, target)
+    }
+
+    fn in_world(self, world: &World<'_>, trace: &Trace, sources: &Sources, target: &Target) -> Fault {
+        let Over { rank, what, needs, has, each } = self;
         let mut all = Moves::new(world, trace, &spans::intern(trace, sources)).needs(rank, what);
         // In the order of the program; what no move asks for comes first, and is never to blame.
         all.sort_by_key(|need| need.mv);
         let culprit = all.get((has / each) as usize);
-        return Some(Fault {
+        Fault {
             rank,
             what,
             needs: needs.saturating_mul(each),
@@ -95,9 +118,8 @@ fn first_over(world: &World<'_>, trace: &Trace, sources: &Sources, target: &Targ
             target: target.name.clone(),
             mv: culprit.and_then(|need| need.mv),
             peer: culprit.and_then(|need| need.peer),
-        });
+        }
     }
-    None
 }
 
 /// A plan, and who is who in it.

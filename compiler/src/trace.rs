@@ -10,6 +10,7 @@
 //! order.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use grammar::span::Span;
 use plan::collective::Promise;
@@ -54,8 +55,8 @@ pub struct Trace {
     /// Where moves come from, interned.
     pub origins: Vec<Origin>,
     /// What every rank must hold at the end. Its buffer ids are those of `buffers` here: an `inout` buffer is
-    /// named on both sides.
-    pub promise: Promise,
+    /// named on both sides. (It outlives the moves, and may be as large.)
+    pub promise: Arc<Promise>,
     /// Where the `ensures` of each clause of the promise stands.
     pub clause_spans: Vec<Span>,
     /// The `implements` clause.
@@ -195,6 +196,30 @@ impl Place {
 }
 
 impl Trace {
+    /// The same without its moves, their sources and what is only there to tell where they come from.
+    #[must_use]
+    pub fn without_moves(&self) -> Trace {
+        Trace {
+            algorithm: self.algorithm.clone(),
+            collective: self.collective.clone(),
+            params: self.params.clone(),
+            shape: self.shape.clone(),
+            buffers: self.buffers.clone(),
+            inplace: self.inplace.clone(),
+            moves: Vec::new(),
+            sources: Vec::new(),
+            origins: Vec::new(),
+            promise: Arc::clone(&self.promise),
+            clause_spans: Vec::new(),
+            ..*self
+        }
+    }
+
+    /// The promise, to be changed by who makes traces.
+    pub fn promise_mut(&mut self) -> &mut Promise {
+        Arc::make_mut(&mut self.promise)
+    }
+
     /// The sources of a move.
     pub fn sources(&self, mv: &Move) -> &[Place] {
         &self.sources[mv.first_source as usize..][..mv.source_count as usize]

@@ -1,6 +1,6 @@
 //! V6: the plan computes the trace's own expressions, bit for bit.
 //!
-//! In: a trace with its graph, and a verified plan that claims to be its lowering. Out: nothing, or the promised places
+//! In: a trace and what it leaves behind, and a verified plan that claims to be its lowering. Out: nothing, or the promised places
 //! whose value in the plan is combined in another order, or rounded elsewhere, than the trace says. V4 has shown
 //! that the plan keeps *its* promise; here the promise is also compared with the trace's. The outer part of the operator
 //! (avg: the division) is no part of the trace and is looked through; V4 checks it.
@@ -16,7 +16,7 @@ use plan::plan::{Form, Plan, Role};
 use plan::values::{Node, ValueId, Values};
 use plan::verify::{Symbolic, VerifiedPlan};
 
-use crate::graph::ChunkGraph;
+use crate::graph::{ChunkGraph, Ends};
 use crate::trace::{BufferKind, Place, Trace};
 
 /// How a plan differs from its trace.
@@ -24,8 +24,19 @@ use crate::trace::{BufferKind, Place, Trace};
 pub struct Fault {
     /// What differs.
     pub kind: FaultKind,
+}
+
+impl Fault {
     /// The move that last wrote the place, or the algorithm.
-    pub span: Span,
+    pub fn span(&self, trace: &Trace, graph: &ChunkGraph) -> Span {
+        let writer = match self.kind {
+            FaultKind::Value { place, .. } => {
+                graph.last(graph.places.index(place)).and_then(|version| graph.writer(version))
+            }
+            FaultKind::Shape | FaultKind::Buffer { .. } | FaultKind::Promise => None,
+        };
+        writer.map_or(trace.name_span, |mv| trace.origin(mv).span)
+    }
 }
 
 /// What differs.
@@ -57,9 +68,9 @@ pub enum FaultKind {
     },
 }
 
-/// Compares every promised place of a plan with the trace it was made from.
-pub fn validate(trace: &Trace, graph: &ChunkGraph, plan: &VerifiedPlan) -> Result<(), Vec<Fault>> {
-    let fault = |kind| vec![Fault { kind, span: trace.name_span }];
+/// Compares every promised place of a plan with the trace it was made from. (At its moves nobody looks.)
+pub fn validate(trace: &Trace, ends: &Ends, plan: &VerifiedPlan) -> Result<(), Vec<Fault>> {
+    let fault = |kind| vec![Fault { kind }];
     let header = &plan.header;
     if (header.ranks, header.cells) != (trace.ranks, trace.cells) {
         return Err(fault(FaultKind::Shape));
@@ -69,10 +80,10 @@ pub fn validate(trace: &Trace, graph: &ChunkGraph, plan: &VerifiedPlan) -> Resul
         return Err(fault(FaultKind::Promise));
     }
     let symbolic = plan.symbolic();
-    let translation = translate(trace, graph, symbolic, &sides);
+    let translation = translate(trace, ends, symbolic, &sides);
     // What differs in one form mostly differs in both: the first is enough.
     let mut served = Form::ALL.into_iter().filter(|&form| header.forms.serves(form));
-    let fault = served.find_map(|form| first_difference(trace, graph, symbolic, &sides, &translation, form));
+    let fault = served.find_map(|form| first_difference(trace, ends, symbolic, &sides, &translation, form));
     fault.map_or(Ok(()), |fault| Err(vec![fault]))
 }
 
@@ -136,24 +147,18 @@ impl Translation {
     }
 }
 
-fn translate(trace: &Trace, graph: &ChunkGraph, symbolic: &Symbolic, sides: &[Sides]) -> Translation {
+fn translate(trace: &Trace, ends: &Ends, symbolic: &Symbolic, sides: &[Sides]) -> Translation {
     let mut same = Translation(vec![NONE; symbolic.values.len()]);
-    let mut entries = &graph.versions[..graph.entries as usize];
-    while let Some(first) = entries.first() {
-        // Entry versions are sorted by place: those of one buffer at one rank follow each other.
-        let (place, len) = graph.places.stretch(first.place);
-        let count = entries.partition_point(|version| version.place - first.place < len);
-        let (own, rest) = entries.split_at(count);
-        entries = rest;
-        let Place { buffer, rank, .. } = place;
-        if trace.buffers[buffer.index()].kind == BufferKind::Signal {
-            continue;
-        }
-        let Some(send) = sides[buffer.index()].send else { continue };
-        for version in own {
-            let cell = place.cell + (version.place - first.place);
-            if let Some(entry) = symbolic.entry(send, rank, cell) {
-                same.0[entry.0 as usize] = version.value.0;
+    let mut entries = (0..).zip(ends.entries()).peekable();
+    while let Some(&(_, first)) = entries.peek() {
+        // They come in the order of their places: those of one buffer at one rank follow each other.
+        let (Place { buffer, rank, cell }, len) = ends.places.stretch(first);
+        let holds_data = trace.buffers[buffer.index()].kind != BufferKind::Signal;
+        let send = sides[buffer.index()].send.filter(|_| holds_data);
+        while let Some((value, place)) = entries.next_if(|&(_, place)| place - first < len) {
+            let entry = send.and_then(|send| symbolic.entry(send, rank, cell + (place - first)));
+            if let Some(entry) = entry {
+                same.0[entry.0 as usize] = value;
             }
         }
     }
@@ -163,7 +168,7 @@ fn translate(trace: &Trace, graph: &ChunkGraph, symbolic: &Symbolic, sides: &[Si
             Node::Post(inner) => same.0[v] = same.0[inner.0 as usize],
             Node::Combined { left, right, rounded } => {
                 if let (Some(left), Some(right)) = (same.of(left), same.of(right))
-                    && let Some(found) = graph.values.find(left, right, rounded)
+                    && let Some(found) = ends.values.find(left, right, rounded)
                 {
                     same.0[v] = found.0;
                 }
@@ -175,7 +180,7 @@ fn translate(trace: &Trace, graph: &ChunkGraph, symbolic: &Symbolic, sides: &[Si
 
 fn first_difference(
     trace: &Trace,
-    graph: &ChunkGraph,
+    ends: &Ends,
     symbolic: &Symbolic,
     sides: &[Sides],
     translation: &Translation,
@@ -188,18 +193,17 @@ fn first_difference(
         let recv = sides[buffer.index()].recv?;
         for cell in block * trace.cells..(block + 1) * trace.cells {
             let place = Place { buffer, rank, cell };
-            let last = graph.last(graph.places.index(place));
+            let wanted = ends.last(ends.places.index(place));
             let found = symbolic.exit(form, recv, rank, cell);
-            let wanted = last.map(|v| graph.version(v).value);
             if found.and_then(|value| translation.of(value)) != wanted || wanted.is_none() {
                 differ += 1;
-                first = first.or(Some((place, last, found)));
+                first = first.or(Some((place, wanted, found)));
             }
         }
     }
-    let (place, last, found) = first?;
-    let leaf = |value: ValueId| match graph.values.node(value) {
-        Node::Leaf(key) => entry_value(trace, graph.places.place(key)),
+    let (place, wanted, found) = first?;
+    let leaf = |value: ValueId| match ends.values.node(value) {
+        Node::Leaf(key) => entry_value(trace, ends.places.place(key)),
         Node::Combined { .. } | Node::Post(_) => "?".to_string(),
     };
     let in_trace = |value: ValueId| leaf(value);
@@ -208,13 +212,11 @@ fn first_difference(
         place,
         buffer: trace.buffer(place).name.clone(),
         form,
-        wanted: last
-            .map_or("nothing".to_string(), |v| expression(&graph.values, graph.version(v).value, &in_trace)),
+        wanted: wanted.map_or("nothing".to_string(), |value| expression(&ends.values, value, &in_trace)),
         found: found.map(|value| expression(&symbolic.values, value, &in_plan)),
         others: differ - 1,
     };
-    let span = last.and_then(|v| graph.writer(v)).map_or(trace.name_span, |mv| trace.origin(mv).span);
-    Some(Fault { kind, span })
+    Some(Fault { kind })
 }
 
 fn entry_value(trace: &Trace, place: Place) -> String {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use compiler::elaborate::Request;
 use compiler::limits::Limits;
-use compiler::pipeline::{Failure, Loaded, compile, load};
+use compiler::pipeline::{Failure, Loaded, compile, load, traced};
 use compiler::trace::{Params, Trace};
 use grammar::ast::ParamType;
 
@@ -145,7 +145,7 @@ fn check(loaded: &Loaded, claim: &Claim) {
                 assert_eq!(compiled.proved.proof.same_bits, Some(true), "{name} on {shape:?}");
             }
 
-            let busiest = busiest(&compiled.proved.trace);
+            let busiest = busiest(&traced(loaded, &request, None, &Limits::default()).unwrap().0);
             let apart =
                 request.params.get("from") != request.params.get("to") || !roots.contains(&"to".to_string());
             match sent(name, &shape) {

@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 
 use compiler::chooser::{Effort, Fixed, Wanted};
 use compiler::cost::topology::builtin;
+use compiler::graph::ChunkGraph;
 use compiler::limits::Limits;
 use compiler::options::{Cut, Direct, Multicast, Options};
-use compiler::pipeline::{self, Compiled, Loaded, load};
+use compiler::pipeline::{self, Compiled, Loaded, load, traced};
 use compiler::trace::{Move, MoveKind, Trace};
 use plan::dtype::Dtype;
 use plan::ids::{BlockId, RankId};
@@ -112,8 +113,7 @@ fn a_tree_goes_up_and_down_in_blocks_of_their_own() {
 }
 
 /// Cells that the program itself moves between ranks, each version once to each rank.
-fn moved(trace: &Trace, compiled: &Compiled) -> u64 {
-    let graph = &compiled.proved.graph;
+fn moved(trace: &Trace, graph: &ChunkGraph) -> u64 {
     let mut wanted = BTreeSet::new();
     for (m, mv) in trace.moves.iter().enumerate() {
         let id = compiler::trace::MoveId(m as u32);
@@ -201,8 +201,8 @@ fn nothing_is_stored_copied_or_sent_in_vain() {
             let plan = compiled.plan.plan();
             let counted = count(plan);
             let Count { steps, copies, sends, sends_apart, blocks, waits, .. } = counted;
-            let (least_sends, least_copies) =
-                (moved(&compiled.proved.trace, &compiled), must_be_copied(plan));
+            let (trace, graph) = traced(&loaded, &request, None, &Limits::default()).unwrap();
+            let (least_sends, least_copies) = (moved(&trace, &graph), must_be_copied(plan));
             println!(
                 "{name:<36}{shape:>8} {:>6}{steps:>6}{blocks:>7}{sends:>9}{least_sends:>9}{sends_apart:>9}{copies:>9}{least_copies:>9}{waits:>7}{:>6}",
                 format!("{cut:?}"),
@@ -214,7 +214,7 @@ fn nothing_is_stored_copied_or_sent_in_vain() {
             }
             let regroups = cut == Cut::Whole && counted.of(Use::SentOn) + counted.of(Use::CopiedOn) > 0;
             let most_copies = match regroups {
-                true => copied_by_the_program(&compiled.proved.trace) + least_copies,
+                true => copied_by_the_program(&trace) + least_copies,
                 false => least_copies,
             };
             if copies > most_copies {

@@ -76,7 +76,7 @@ pub(crate) fn compile(algorithm: &str, shape: &[u32]) -> Result<Measured, String
     };
     let stages: Vec<Stage> = names.into_iter().zip(marks.windows(2)).map(stage).collect();
     Ok(Measured {
-        moves: compiled.proved.trace.moves.len(),
+        moves: compiled.proved.moves,
         steps: compiled.plan.steps.len(),
         total_ms: stages.iter().map(|stage| stage.ms).sum(),
         cpu_ms: stages.iter().map(|stage| stage.cpu_ms).sum(),

@@ -1,12 +1,14 @@
 //! Wording of V6: the compiler's own mistakes, caught before they could run.
 //!
-//! In: how a plan differs from its trace. Out: diagnostics that say so, with the expressions side by side.
+//! In: how a plan differs from its trace, and where the program writes what differs. Out: diagnostics that say so, with the expressions side by side.
+
+use grammar::span::Span;
 
 use super::Diagnostic;
 use crate::validate::{Fault, FaultKind};
 
 /// A difference in words.
-pub fn differs(fault: &Fault) -> Diagnostic {
+pub fn differs(fault: &Fault, span: Span) -> Diagnostic {
     let title = match &fault.kind {
         FaultKind::Shape => "the plan is for another number of ranks or cells than the program".to_string(),
         FaultKind::Buffer { name } => format!("the plan has no such buffer as the program's `{name}`"),
@@ -26,7 +28,7 @@ pub fn differs(fault: &Fault) -> Diagnostic {
             more(*others)
         ),
     };
-    let mut diagnostic = Diagnostic::error("plan::v6_expression", title).label(fault.span, "");
+    let mut diagnostic = Diagnostic::error("plan::v6_expression", title).label(span, "");
     if let FaultKind::Value { wanted, found: Some(found), .. } = &fault.kind {
         diagnostic =
             diagnostic.help(format!("the program says {wanted}, the plan {found}; this is a fault of rcc"));

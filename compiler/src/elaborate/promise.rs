@@ -4,12 +4,14 @@
 //! and `inplace`. The one hard idea: operand lists are interned, so that an allreduce over n ranks is n clauses and one
 //! list; a right side that does not use the binders is evaluated once.
 
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
 use grammar::span::Span;
-use plan::collective::{BlockRef, Clause};
+use plan::collective::{BlockRef, Clause, Promise};
 use plan::ids::{BufferId, RankId};
 use plan::plan::Presence;
 use rustc_hash::{FxHashMap, FxHasher};
-use std::hash::{Hash, Hasher};
 
 use super::engine::Engine;
 use super::error::FaultKind;
@@ -29,6 +31,7 @@ pub(crate) fn promise<'p>(engine: &mut Engine<'p>, collective: &'p Collective, t
         collective,
         limit,
         trace,
+        promise: Promise::default(),
         found: Vec::new(),
         operands: Vec::new(),
         ranks: Vec::new(),
@@ -39,6 +42,8 @@ pub(crate) fn promise<'p>(engine: &mut Engine<'p>, collective: &'p Collective, t
     for ensures in &collective.ensures {
         promiser.ensures(ensures).map_err(|halt| halt.within(ensures.span))?;
     }
+    let promise = promiser.promise;
+    trace.promise = Arc::new(promise);
     Ok(())
 }
 
@@ -129,6 +134,7 @@ struct Promiser<'e, 'p> {
     /// On clauses and on stored operands.
     limit: u64,
     trace: &'e mut Trace,
+    promise: Promise,
     /// The lists of the value at hand, one per block of the place.
     found: Vec<u32>,
     /// The operands of the value at hand: first block at a rank.
@@ -151,7 +157,7 @@ impl<'p> Host<'p> for Promiser<'_, 'p> {
 impl<'p> Promiser<'_, 'p> {
     fn ensures(&mut self, ensures: &'p Ensures) -> Res<()> {
         let EnsuresKind::Equals(equals) = &ensures.kind else {
-            self.trace.promise.synchronised = true;
+            self.promise.synchronised = true;
             return Ok(());
         };
         let Equals { loops, place, value, constant } = &**equals;
@@ -171,7 +177,7 @@ impl<'p> Promiser<'_, 'p> {
                 let rank = this.ranks[i];
                 this.present(place, rank)?;
                 for offset in 0..blocks {
-                    if this.trace.promise.clauses.len() as u64 >= this.limit {
+                    if this.promise.clauses.len() as u64 >= this.limit {
                         return Err(Halt::fault(
                             FaultKind::TooManyElements { limit: this.limit },
                             ensures.span,
@@ -179,7 +185,7 @@ impl<'p> Promiser<'_, 'p> {
                     }
                     let buffer = BufferId(place.region.buffer);
                     let place = BlockRef { buffer, rank: RankId(rank), block: block + offset };
-                    this.trace.promise.clauses.push(Clause { place, list: this.found[offset as usize] });
+                    this.promise.clauses.push(Clause { place, list: this.found[offset as usize] });
                     this.trace.clause_spans.push(ensures.span);
                 }
             }
@@ -254,7 +260,7 @@ impl<'p> Promiser<'_, 'p> {
         let at = |block: BlockRef| BlockRef { block: block.block + offset, ..block };
         if let [(only, _)] = self.operands[..] {
             let only = at(only);
-            let next = self.trace.promise.lists.len() as u32;
+            let next = self.promise.lists.len() as u32;
             let buffer = &self.trace.buffers[only.buffer.index()];
             let singles = &mut self.singles[only.buffer.index()];
             if singles.is_empty() {
@@ -288,9 +294,9 @@ impl<'p> Promiser<'_, 'p> {
         for block in &list {
             (block.buffer.0, block.rank.0, block.block).hash(&mut hasher);
         }
-        let next = self.trace.promise.lists.len() as u32;
+        let next = self.promise.lists.len() as u32;
         let known = *self.longer.entry(hasher.finish()).or_insert(next);
-        if known != next && self.trace.promise.lists[known as usize] == list {
+        if known != next && self.promise.lists[known as usize] == list {
             return Ok(known);
         }
         self.store(list, span)?;
@@ -303,7 +309,7 @@ impl<'p> Promiser<'_, 'p> {
         if self.stored > self.limit.saturating_mul(3) {
             return Err(Halt::fault(FaultKind::TooManyElements { limit: self.limit }, span));
         }
-        self.trace.promise.lists.push(list);
+        self.promise.lists.push(list);
         Ok(())
     }
 

@@ -20,7 +20,7 @@ impl Flow {
         order.iter_mut().for_each(|id| *id = name[id.index()]);
 
         // One thing at a time: fetches that wait for nothing else go side by side.
-        let mut flow = Flow { guarded: self.guarded, ..Flow::default() };
+        let mut flow = Flow { widest: self.widest, guarded: self.guarded, ..Flow::default() };
         flow.nodes = sorted.iter().map(|&old| self.nodes[old as usize]).collect();
         flow.operands.reserve_exact(self.nodes.iter().map(|node| node.count as usize).sum());
         for node in &mut flow.nodes {

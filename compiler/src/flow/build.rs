@@ -59,6 +59,7 @@ pub(crate) fn build(
     for exit in exits(trace, graph, cutter.widest) {
         let id = NodeId(flow.nodes.len() as u32);
         let first = flow.operands.len() as u32;
+        flow.widest = flow.widest.max(exit.width);
         flow.operands.push(Operand::new(exit.place, true, None));
         flow.nodes.push(Node {
             rank: exit.place.rank,

@@ -47,6 +47,8 @@ pub(crate) struct Flow {
     /// By operand, one more than each of the two nodes of [`Special`], 0 for none; as long as needed. If a guard has others, it is
     /// [`SEVERAL`] and where in `other_guards` their chain begins.
     special: Vec<(u32, u32)>,
+    /// The most cells of a node.
+    pub(crate) widest: u32,
     /// Whether some node overwrites what another of its `step` reads.
     pub(crate) guarded: bool,
     /// Guards of operands that have several, in chains: the node, and one more than where the next is.

@@ -141,6 +141,7 @@ impl Cutter<'_> {
             self.live.ends(VersionId(written as u32 + i))
                 || self.live.is_overlaid(self.graph.places.index(to.plus(i)))
         });
+        flow.widest = flow.widest.max(width);
         flow.nodes.push(Node {
             rank: to.rank,
             width,

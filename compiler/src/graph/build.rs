@@ -6,6 +6,7 @@
 //! walk goes on with a poison value, which makes no further fault.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use grammar::span::Span;
 use plan::collective::BlockRef;
@@ -52,7 +53,7 @@ pub fn build_within(trace: &Trace, form: Form, limits: &Limits) -> Result<ChunkG
         faults: Faults::new(form),
         graph: ChunkGraph {
             form,
-            values: Values::default(),
+            values: Arc::default(),
             last: vec![NOTHING; places.len()],
             // Room is no memory until it is written to; there are at most as many entry values as places.
             versions: Vec::with_capacity(places.len() + writes as usize),
@@ -62,6 +63,7 @@ pub fn build_within(trace: &Trace, form: Form, limits: &Limits) -> Result<ChunkG
             first_read: Vec::with_capacity(trace.moves.len()),
             reads: Vec::with_capacity(reads as usize),
         },
+        values: Values::default(),
         poison: None,
         operands: Vec::new(),
     };
@@ -73,7 +75,7 @@ pub fn build_within(trace: &Trace, form: Form, limits: &Limits) -> Result<ChunkG
         start = end;
     }
     match builder.faults.list {
-        faults if faults.is_empty() => Ok(builder.graph),
+        faults if faults.is_empty() => Ok(ChunkGraph { values: Arc::new(builder.values), ..builder.graph }),
         faults => Err(faults),
     }
 }
@@ -98,7 +100,9 @@ fn group_end(moves: &[Move], start: usize) -> usize {
 
 struct Builder<'a> {
     trace: &'a Trace,
+    /// All but its values.
     graph: ChunkGraph,
+    values: Values,
     faults: Faults,
     /// Made when first needed.
     poison: Option<ValueId>,
@@ -136,7 +140,7 @@ impl Builder<'_> {
     fn entry(&mut self, place: Place) {
         let index = self.graph.places.index(place);
         if self.graph.last[index as usize] == NOTHING {
-            let value = self.graph.values.leaf(index, place.cell % self.trace.cells);
+            let value = self.values.leaf(index, place.cell % self.trace.cells);
             self.write(index, value);
         }
     }
@@ -235,7 +239,7 @@ impl Builder<'_> {
             [left, right] if left != NOTHING && right != NOTHING => {
                 let [left, right] = [left, right].map(|version| self.graph.version(version).value);
                 let poisoned = self.poison.is_some_and(|poison| left == poison || right == poison);
-                let values = &mut self.graph.values;
+                let values = &mut self.values;
                 if !poisoned && (aligned || values.class(left) == values.class(right)) {
                     return values.combine(left, right, true);
                 }
@@ -258,7 +262,7 @@ impl Builder<'_> {
             self.unequal(id, i, odd, &operands);
             self.poison()
         } else {
-            match self.graph.values.fold(&operands, false) {
+            match self.values.fold(&operands, false) {
                 Some(value) => value,
                 None => self.poison(),
             }
@@ -269,7 +273,7 @@ impl Builder<'_> {
 
     /// The first operand of another class than the first.
     fn odd_class(&self, operands: &[ValueId]) -> Option<usize> {
-        let values = &self.graph.values;
+        let values = &self.values;
         let first = values.class(*operands.first()?);
         operands.iter().position(|&v| values.class(v) != first)
     }
@@ -294,7 +298,7 @@ impl Builder<'_> {
         let trace = self.trace;
         let mv = &trace.moves[id.0 as usize];
         let place = mv.to.plus(i);
-        let position = self.graph.values.class(value);
+        let position = self.values.class(value);
         if Some(value) != self.poison && position != place.cell % trace.cells {
             let source = trace.sources(mv)[0].plus(i);
             self.faults.note(trace, FaultKind::WrongPosition { mv: id, place, source, position });
@@ -308,7 +312,7 @@ impl Builder<'_> {
             (true, 0) => mv.to.plus(i),
             (adds, _) => trace.sources(mv)[operand - usize::from(adds)].plus(i),
         };
-        let class = |operand: usize| self.graph.values.class(operands[operand]);
+        let class = |operand: usize| self.values.class(operands[operand]);
         let kind = FaultKind::UnequalPieces {
             mv: id,
             left: place(0),
@@ -327,7 +331,7 @@ impl Builder<'_> {
     }
 
     fn poison(&mut self) -> ValueId {
-        let values = &mut self.graph.values;
+        let values = &mut self.values;
         *self.poison.get_or_insert_with(|| values.leaf(u32::MAX, u32::MAX))
     }
 

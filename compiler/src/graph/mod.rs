@@ -6,6 +6,7 @@
 //! about versions, and a symbolic value per version is all the proof needs.
 
 mod build;
+mod ends;
 mod fault;
 mod forms;
 mod history;
@@ -13,9 +14,12 @@ mod places;
 mod promise;
 mod waste;
 
+use std::sync::Arc;
+
 use plan::values::{ValueId, Values};
 
 pub use self::build::{adds, arity, build, build_within};
+pub use self::ends::Ends;
 pub use self::fault::{Broken, Counted, Fault, FaultKind, Holds};
 pub(crate) use self::forms::ends_agree;
 pub use self::forms::forms_agree;
@@ -43,8 +47,8 @@ pub enum Form {
 pub struct ChunkGraph {
     /// The alias form it was built for.
     pub form: Form,
-    /// What cells hold.
-    pub values: Values,
+    /// What cells hold. (Asked for when all else is gone: [`Ends`].)
+    pub values: Arc<Values>,
     /// Place indices of (buffer, rank).
     pub places: PlaceTable,
     /// All versions: entry values first, then in the order written.

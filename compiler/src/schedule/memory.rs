@@ -118,7 +118,7 @@ fn promise(trace: &Trace, entry: &[Option<BufferId>], exit: &[Option<BufferId>])
         buffer: side[block.buffer.index()].unwrap_or(block.buffer),
         ..*block
     };
-    let mut promise = trace.promise.clone();
+    let mut promise = Promise::clone(&trace.promise);
     for clause in &mut promise.clauses {
         clause.place = rename(&clause.place, exit);
     }

@@ -24,7 +24,7 @@ mod spread;
 mod transfers;
 mod waits;
 
-use std::borrow::Cow;
+use std::sync::Arc;
 
 use plan::plan::{Channel, ChannelKind, Header, Plan, ProofStatus};
 use plan::schedule::Schedule;
@@ -42,9 +42,38 @@ use crate::{flow, passes};
 /// Schedules a proved trace. `graph` is that of the form [`Form::Disjoint`]. `header.k_min` is an upper bound: the slots with
 /// which the run of all blocks came to its end.
 pub fn schedule(trace: &Trace, graph: &ChunkGraph, options: &Options, sources: &Sources) -> Plan {
+    schedule_held(Held::Lent(trace, graph), options, sources)
+}
+
+/// The same of a program that is let go of when nothing more is asked of it: steps take as much memory as moves.
+pub fn schedule_shared(program: Arc<(Trace, ChunkGraph)>, options: &Options, sources: &Sources) -> Plan {
+    schedule_held(Held::Shared(program), options, sources)
+}
+
+/// A trace and its graph.
+enum Held<'a> {
+    Lent(&'a Trace, &'a ChunkGraph),
+    Shared(Arc<(Trace, ChunkGraph)>),
+}
+
+impl Held<'_> {
+    fn get(&self) -> (&Trace, &ChunkGraph) {
+        match self {
+            Held::Lent(trace, graph) => (trace, graph),
+            Held::Shared(program) => (&program.0, &program.1),
+        }
+    }
+}
+
+fn schedule_held(program: Held<'_>, options: &Options, sources: &Sources) -> Plan {
     let options = &options.countable();
-    let trees = passes::trees::run(trace, graph, options);
-    let (trace, graph) = trees.as_ref().map_or((trace, graph), |(trace, graph)| (trace, graph));
+    let (trace, graph) = program.get();
+    let program = match passes::trees::run(trace, graph, options) {
+        Some(trees) => Held::Shared(Arc::new(trees)),
+        None => program,
+    };
+    let (trace, graph) = program.get();
+    let head = trace.without_moves();
     let memory = memory::assign(trace);
     let spans = spans::intern(trace, sources);
     let finished = memory::finished_values(trace, graph);
@@ -56,31 +85,38 @@ pub fn schedule(trace: &Trace, graph: &ChunkGraph, options: &Options, sources: &
     let widths = [u32::MAX, options.slots.max(1)].into_iter();
     let ways = widths.flat_map(|widest| [(widest, true), (widest, false)]);
     let mut ways = ways.filter(|&(_, several)| !several || options.multicast.shares());
+    let mut program = Some(program);
     let planned = ways.find_map(|(widest, several)| {
+        // It is there as long as it may be asked for.
+        let held = program.take()?;
+        let (trace, graph) = held.get();
         let mut flow = flow::build(trace, graph, &places, &finished, &spans, options, widest);
         passes::run(trace, graph, options, &mut flow);
-        let mut keys = Keys::new(&flow, trace.ranks, in_parts);
+        // With messages of one reader that fit their channels the run always ends.
+        let ends = !several && flow.widest <= options.slots.max(1);
+        program = (!ends).then_some(held);
+        let mut keys = Keys::new(&flow, head.ranks, in_parts);
         flow = keys.arrange(flow);
         let mut numbered = Numbered::new(&flow, &keys, several);
         let crowded = !several && numbered.is_crowded(few);
         let spread = crowded && spread::run(&mut flow, &keys, &numbered, &places);
         if spread {
-            keys = Keys::new(&flow, trace.ranks, in_parts);
+            keys = Keys::new(&flow, head.ranks, in_parts);
             numbered = numbered.in_rounds_of(&flow, &keys);
         }
         flow.settle_guards(&keys.position);
         let mut transfers = numbered.decide(&flow, &keys, options, spread.then_some(few));
-        let agenda = Agenda::new(&flow, &keys, &transfers, trace.ranks);
+        let agenda = Agenda::new(&flow, &keys, &transfers, head.ranks);
         let mut blocks = blocks::assign(&flow, &transfers, &agenda, options);
         let run = simulate::simulate(&flow, &keys, &mut transfers, &agenda, &blocks, options)?;
         blocks.of_event = Vec::new();
         Some((flow, transfers, blocks, run))
     });
-    // With messages of one reader that fit their channels the run always ends.
+    drop(program);
     let (mut flow, transfers, blocks, run) = planned.expect("messages fit their channels");
     resolve::keep_what_is_read(&mut flow, &transfers, &run);
 
-    let resolver = Resolver::new(trace, &flow, &transfers, &memory, &places, &run);
+    let resolver = Resolver::new(&head, &flow, &transfers, &memory, &places, &run);
     let waits = waits::find(&resolver, &run, &blocks);
     let program = program::write(&resolver, &run, &blocks, &waits);
     let mut channels = Vec::new();
@@ -93,12 +129,12 @@ pub fn schedule(trace: &Trace, graph: &ChunkGraph, options: &Options, sources: &
     drop((flow, transfers, run.ranks, waits));
     let mut plan = Plan {
         header: Header {
-            algorithm: trace.algorithm.clone(),
-            collective: trace.collective.clone(),
-            params: trace.params.clone(),
-            shape: trace.shape.clone(),
-            ranks: trace.ranks,
-            cells: trace.cells,
+            algorithm: head.algorithm,
+            collective: head.collective,
+            params: head.params,
+            shape: head.shape,
+            ranks: head.ranks,
+            cells: head.cells,
             copies: 1,
             forms: memory.forms,
             serves_post: finished.serves_post,
@@ -107,9 +143,9 @@ pub fn schedule(trace: &Trace, graph: &ChunkGraph, options: &Options, sources: &
             schedule: Schedule::default(),
             proof: ProofStatus::AllRanks,
         },
-        buffers: memory.buffers.clone(),
-        overlaps: memory.overlaps.clone(),
-        promise: memory.promise.clone(),
+        buffers: memory.buffers,
+        overlaps: memory.overlaps,
+        promise: memory.promise,
         channels,
         readers,
         blocks: program.blocks,
@@ -119,15 +155,15 @@ pub fn schedule(trace: &Trace, graph: &ChunkGraph, options: &Options, sources: &
         witnesses: Vec::new(),
         spans: spans.table,
     };
-    joins::run(&mut plan, !trace.inplace.is_empty());
+    joins::run(&mut plan, !head.inplace.is_empty());
     direct::run(plan, options.direct, options.reach)
 }
 
 /// Places as the form with the most overlaps lays them.
-fn laid_on_each_other<'a>(trace: &Trace, graph: &'a ChunkGraph) -> Cow<'a, PlaceTable> {
+fn laid_on_each_other(trace: &Trace, graph: &ChunkGraph) -> PlaceTable {
     match trace.inplace.is_empty() {
-        true => Cow::Borrowed(&graph.places),
+        true => graph.places.clone(),
         // The same cells under another form: as many as could be numbered before.
-        false => PlaceTable::new(trace, Form::Same).map_or(Cow::Borrowed(&graph.places), Cow::Owned),
+        false => PlaceTable::new(trace, Form::Same).unwrap_or_else(|_| graph.places.clone()),
     }
 }

@@ -11,6 +11,7 @@
 //! by `plan::verify_folded`, and held against the quotient by `validate`.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use plan::collective::{BlockRef, Clause, Promise};
 use plan::ids::RankId;
@@ -98,7 +99,7 @@ pub(super) fn cover(quotient: &Quotient, most: u64) -> Result<Cover, NoCover> {
         moves: Vec::with_capacity(moves as usize),
         sources: Vec::with_capacity(sources.len() * copies as usize),
         origins: trace.origins.clone(),
-        promise: promise(quotient, copies, flat),
+        promise: Arc::new(promise(quotient, copies, flat)),
         clause_spans: Vec::new(),
         implements: trace.implements,
         name_span: trace.name_span,

@@ -4,7 +4,9 @@
 //! with their whole operand lists; a reduce-scatter over n ranks is n clauses of n operands, of which one is made. As for
 //! moves, the first variable that goes round takes only its first values, and what comes out is taken home.
 
-use plan::collective::{BlockRef, Clause};
+use std::sync::Arc;
+
+use plan::collective::{BlockRef, Clause, Promise};
 use plan::ids::{BufferId, RankId};
 use rustc_hash::FxHashMap;
 
@@ -28,22 +30,33 @@ pub(super) fn promise<'p>(
     turns: &[Vec<i64>],
     limit: u64,
 ) -> Res<()> {
-    let mut maker =
-        Maker { collective, trace, action, limit, stored: 0, known: FxHashMap::default(), lists: Vec::new() };
+    let mut maker = Maker {
+        collective,
+        trace,
+        promise: Promise::default(),
+        action,
+        limit,
+        stored: 0,
+        known: FxHashMap::default(),
+        lists: Vec::new(),
+    };
     for (ensures, turns) in collective.ensures.iter().zip(turns) {
         match &ensures.kind {
-            EnsuresKind::Synchronised => maker.trace.promise.synchronised = true,
+            EnsuresKind::Synchronised => maker.promise.synchronised = true,
             EnsuresKind::Equals(equals) => {
                 maker.turns(machine, ensures, equals, turns, 0, false).map_err(|h| h.within(ensures.span))?;
             }
         }
     }
+    let promise = maker.promise;
+    trace.promise = Arc::new(promise);
     Ok(())
 }
 
 struct Maker<'e, 'p> {
     collective: &'p Collective,
     trace: &'e mut Trace,
+    promise: Promise,
     action: &'e Action,
     limit: u64,
     stored: u64,
@@ -118,13 +131,13 @@ impl<'p> Maker<'_, 'p> {
                 let mut list: Vec<BlockRef> =
                     self.lists[offset as usize].iter().map(|&operand| self.taken(operand, back)).collect();
                 list.sort_unstable();
-                let next = self.trace.promise.lists.len() as u32;
-                let lists = &mut self.trace.promise.lists;
+                let next = self.promise.lists.len() as u32;
+                let lists = &mut self.promise.lists;
                 let list = *self.known.entry(list).or_insert_with_key(|list| {
                     lists.push(list.clone());
                     next
                 });
-                self.trace.promise.clauses.push(Clause { place, list });
+                self.promise.clauses.push(Clause { place, list });
                 self.trace.clause_spans.push(ensures.span);
             }
         }

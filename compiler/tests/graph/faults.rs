@@ -284,7 +284,7 @@ fn two_clauses_for_one_place_must_both_hold() {
     });
     let broken = broken(&b);
     assert_eq!((broken.clause, broken.foreign), (2, vec![at(0, 0, 0)]));
-    b.trace.promise.clauses.pop();
+    b.trace.promise_mut().clauses.pop();
     passes(&b);
 }
 

@@ -380,7 +380,8 @@ impl World {
             let first = self.b.trace.moves.pop().expect("just made");
             self.b.trace.moves.insert(0, first);
         }
-        self.b.trace.promise.synchronised = self.heard.iter().all(|heard| heard.len() == self.ranks as usize);
+        self.b.trace.promise_mut().synchronised =
+            self.heard.iter().all(|heard| heard.len() == self.ranks as usize);
         // Every origin stands where its move stands, so that faults come in the order of moves.
         let span = self.b.trace.name_span;
         for (m, mv) in self.b.trace.moves.iter_mut().enumerate() {
@@ -395,10 +396,10 @@ impl World {
         let trace = &mut self.b.trace;
         let known = trace.promise.lists.iter().position(|l| *l == list);
         let list = known.unwrap_or_else(|| {
-            trace.promise.lists.push(list);
+            trace.promise_mut().lists.push(list);
             trace.promise.lists.len() - 1
         });
-        trace.promise.clauses.push(Clause { place, list: list as u32 });
+        trace.promise_mut().clauses.push(Clause { place, list: list as u32 });
         trace.clause_spans.push(trace.name_span);
     }
 

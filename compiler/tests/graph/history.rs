@@ -177,7 +177,7 @@ data[0] @ 3 on 4 ranks
     let all = answer("data @ 3", &b.trace, &graph, &sources, &mut ask).unwrap();
     assert!(all.starts_with(wanted) && all.matches(" on 4 ranks").count() == 4, "{all}");
     b.trace.moves.clear();
-    b.trace.promise.lists.clear();
+    b.trace.promise_mut().lists.clear();
     let graph = build(&b.trace, Form::Disjoint).unwrap();
     let none = answer("data[1] @ 0", &b.trace, &graph, &sources, &mut ask).unwrap();
     assert_eq!(none, "data[1] @ 0 on 4 ranks\n  nothing is ever there\n");

@@ -171,24 +171,24 @@ fn promise_what_it_does(trace: &mut Trace) {
     let mut kept = Vec::new();
     for set in 1u32..1 << operands.len().min(9) {
         let chosen: Vec<_> = (0..operands.len()).filter(|i| set >> i & 1 == 1).map(|i| operands[i]).collect();
-        trace.promise.lists.push(chosen.clone());
+        trace.promise_mut().lists.push(chosen.clone());
         let list = trace.promise.lists.len() as u32 - 1;
-        trace.promise.clauses = places.iter().map(|&place| Clause { place, list }).collect();
+        trace.promise_mut().clauses = places.iter().map(|&place| Clause { place, list }).collect();
         let outcome = executor::run(trace, Form::Disjoint, sum, None);
-        trace.promise.lists.pop();
+        trace.promise_mut().lists.pop();
         let Ok(outcome) = outcome else { continue };
         let holds = |k: &usize| outcome.held[*k].iter().zip(&outcome.due[*k]).all(|(h, d)| *h == Some(*d));
         for k in (0..places.len()).filter(holds) {
             kept.push((places[k], chosen.clone()));
         }
     }
-    trace.promise.clauses.clear();
+    trace.promise_mut().clauses.clear();
     for (place, list) in kept {
         let list = trace.promise.lists.iter().position(|l| *l == list).unwrap_or_else(|| {
-            trace.promise.lists.push(list);
+            trace.promise_mut().lists.push(list);
             trace.promise.lists.len() - 1
         });
-        trace.promise.clauses.push(Clause { place, list: list as u32 });
+        trace.promise_mut().clauses.push(Clause { place, list: list as u32 });
     }
 }
 

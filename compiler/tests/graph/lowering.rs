@@ -12,7 +12,7 @@ use plan::plan::{Plan, Role};
 use plan::reference::{Reference, fill};
 use plan::verify::{Limits, verify_fresh};
 use proptest::prelude::*;
-use rcc_compiler::graph::{Form, build, promise};
+use rcc_compiler::graph::{Ends, Form, build, promise};
 use rcc_compiler::options::{Multicast, Options};
 use rcc_compiler::schedule::schedule;
 use rcc_compiler::source::Sources;
@@ -75,7 +75,10 @@ pub(crate) fn plan_of(trace: &mut Trace, options: &Options) -> Option<Plan> {
         }
         Err(violations) => panic!("{}: {}\n{text}", violations[0].code(), violations[0]),
     };
-    assert_eq!(validate(trace, &graph, &verified).map_err(|faults| format!("{faults:?}")), Ok(()));
+    assert_eq!(
+        validate(trace, &Ends::new(&graph), &verified).map_err(|faults| format!("{faults:?}")),
+        Ok(())
+    );
     assert!(verified.header.k_min <= options.slots, "k_min is {}", verified.header.k_min);
     let blocks = (0..trace.ranks).map(|rank| verified.blocks_of(RankId(rank)).len()).max().unwrap_or(0);
     assert!(blocks <= options.blocks as usize, "{blocks} blocks");

@@ -1,7 +1,9 @@
 //! Traces written by hand: a small builder, and the algorithms that the tests use as right programs.
 
+use std::sync::Arc;
+
 use grammar::span::{FileId, Span};
-use plan::collective::{BlockRef, Clause, Promise};
+use plan::collective::{BlockRef, Clause};
 use plan::ids::{BufferId, RankId};
 use plan::plan::Presence;
 use rcc_compiler::trace::{
@@ -41,7 +43,7 @@ impl Builder {
             moves: Vec::new(),
             sources: Vec::new(),
             origins: Vec::new(),
-            promise: Promise::default(),
+            promise: Arc::default(),
             clause_spans: Vec::new(),
             implements: nowhere,
             name_span: nowhere,
@@ -65,10 +67,10 @@ impl Builder {
 
     pub(crate) fn ensures(mut self, place: BlockRef, operands: Vec<BlockRef>) -> Builder {
         let list = self.trace.promise.lists.iter().position(|l| *l == operands).unwrap_or_else(|| {
-            self.trace.promise.lists.push(operands);
+            self.trace.promise_mut().lists.push(operands);
             self.trace.promise.lists.len() - 1
         });
-        self.trace.promise.clauses.push(Clause { place, list: list as u32 });
+        self.trace.promise_mut().clauses.push(Clause { place, list: list as u32 });
         self.trace.clause_spans.push(span(0));
         self
     }
@@ -149,7 +151,7 @@ pub(crate) fn alltoall(ranks: u32, cells: u32) -> Builder {
 /// `ensures synchronised`, with the signal buffer.
 pub(crate) fn barrier(ranks: u32) -> Builder {
     let mut builder = Builder::new(ranks, 1).buffer("signal", BufferKind::Signal, 1);
-    builder.trace.promise.synchronised = true;
+    builder.trace.promise_mut().synchronised = true;
     builder
 }
 

@@ -9,11 +9,11 @@ use proptest::prelude::{TestCaseError, any, prop_assert, prop_assert_eq, prop_on
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 use rcc_compiler::diagnostics::validate::differs;
-use rcc_compiler::graph::{ChunkGraph, Form, build, forms_agree, promise};
+use rcc_compiler::graph::{ChunkGraph, Ends, Form, build, forms_agree, promise};
 use rcc_compiler::options::Options;
 use rcc_compiler::schedule::schedule;
 use rcc_compiler::source::Sources;
-use rcc_compiler::trace::Trace;
+use rcc_compiler::trace::{MoveId, Trace};
 use rcc_compiler::validate::{FaultKind, validate};
 
 use crate::executor::{self, mix, tree_hash};
@@ -54,7 +54,7 @@ fn verdict(trace: &Trace, change: impl FnOnce(&mut Plan)) -> Vec<FaultKind> {
 fn verdict_laid_out(trace: &Trace, options: &Options, change: impl FnOnce(&mut Plan)) -> Vec<FaultKind> {
     let (graph, mut plan) = lowered(trace, options);
     change(&mut plan);
-    match validate(trace, &graph, &verified(plan)) {
+    match validate(trace, &Ends::new(&graph), &verified(plan)) {
         Ok(()) => vec![],
         Err(faults) => faults.into_iter().map(|f| f.kind).collect(),
     }
@@ -118,12 +118,14 @@ fn a_plan_of_another_program_is_refused() {
     };
     let (one, other) = (chain([0, 1, 2]), chain([2, 1, 0]));
     let ((graph, _), (_, plan)) = (lowered(&one, &Options::default()), lowered(&other, &Options::default()));
-    let faults = validate(&one, &graph, &verified(plan)).unwrap_err();
+    let faults = validate(&one, &Ends::new(&graph), &verified(plan)).unwrap_err();
     assert!(
         matches!(faults[..], [ref f] if matches!(f.kind, FaultKind::Value { others: 2, .. })),
         "{faults:?}"
     );
-    let text = differs(&faults[0]);
+    let text = differs(&faults[0], faults[0].span(&one, &graph));
+    // Of the place that differs first, the move that writes it last.
+    assert_eq!(text.labels[0].span, one.origin(MoveId(3)).span);
     assert_eq!(
         text.title,
         "the plan combines cell 0 of `data` at rank 0 in another order than the program (disjoint), and 2 more"
@@ -136,7 +138,7 @@ fn a_plan_of_another_program_is_refused() {
     // Nor may it be of another world, or promise less.
     let (graph, _) = lowered(&ring(3).trace, &Options::default());
     let (_, plan) = lowered(&ring(4).trace, &Options::default());
-    let faults = validate(&ring(3).trace, &graph, &verified(plan)).unwrap_err();
+    let faults = validate(&ring(3).trace, &Ends::new(&graph), &verified(plan)).unwrap_err();
     assert_eq!(faults[0].kind, FaultKind::Shape);
     let less = verdict(&one, |plan| {
         plan.promise.clauses.pop();
@@ -160,7 +162,7 @@ fn all_swaps_of_all_steps() {
             for j in i + 1..5 {
                 let mut plan = plan.clone();
                 swap(&mut plan, step, i, j);
-                let kept = validate(&trace, &graph, &verified(plan)).is_ok();
+                let kept = validate(&trace, &Ends::new(&graph), &verified(plan)).is_ok();
                 assert_eq!(kept, (i, j) == (0, 1), "operands {i} and {j}");
             }
         }
@@ -242,7 +244,7 @@ fn mutants_are_judged(mut trace: Trace, options: &Options, seed: u64, most: usiz
         let same = served
             .iter()
             .all(|&(in_place, served)| !served || expressions::held(mutant, &trace, in_place) == wanted);
-        let verdict = validate(&trace, &graph, &verified);
+        let verdict = validate(&trace, &Ends::new(&graph), &verified);
         assert_eq!(verdict.is_ok(), same, "{verdict:?}\n{}", plan::display::show(mutant));
         tally[1 + usize::from(same)] += 1;
     }

@@ -63,8 +63,8 @@ fn compare(loaded: &Loaded, name: &str, shape: &[u32], options: &Options) -> Res
     let mut plan = unfolded.into_plan();
     plan.promise = whole.plan.plan().promise.clone();
     let plan = plan::verify::verify(plan, &PlanLimits::default()).unwrap();
-    let trace = &whole.proved.trace;
-    rcc_compiler::validate::validate(trace, &whole.proved.graph, &plan)
+    let (trace, graph) = pipeline::traced(loaded, &request, options.bytes, &limits).unwrap();
+    rcc_compiler::validate::validate(&trace, &rcc_compiler::graph::Ends::new(&graph), &plan)
         .unwrap_or_else(|why| panic!("{name} at {shape:?}: {why:?}"));
     Ok(same)
 }

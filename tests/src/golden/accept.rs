@@ -55,7 +55,7 @@ pub fn accept(path: &Path) -> Result<(), Failure> {
 /// A program found right.
 pub(super) struct Right {
     /// What the first algorithm became on the first shape; none in a file of collectives only.
-    first: Option<Compiled>,
+    first: Option<(Request, Compiled)>,
     /// All distinct warnings, rendered.
     warnings: String,
 }
@@ -117,7 +117,7 @@ pub(super) fn right(program: &Program) -> Result<Right, Failure> {
             judge(naive.agrees(program, request));
         }
         turn += 1;
-        right.first.get_or_insert(compiled);
+        right.first.get_or_insert((request.clone(), compiled));
     }
     for id in requests.iter().map(|request| request.algorithm).collect::<BTreeSet<_>>() {
         if !compiled_names.contains(&id) && wrong.is_empty() {
@@ -212,14 +212,22 @@ fn saved_and_loaded(plan: &Plan) -> Result<(), String> {
 }
 
 fn shown(stage: Stage, program: &Program, right: &Right) -> Result<String, Failure> {
-    let compiled =
+    let first =
         || right.first.as_ref().ok_or_else(|| Failure::from("a file without an algorithm has no such stage"));
+    let traced = || {
+        let (request, _) = first()?;
+        let traced = pipeline::traced(&program.loaded, request, None, &program.limits);
+        traced.map_err(|failure| Failure::from(format!("the program compiles, then not: {failure:?}")))
+    };
     Ok(match stage {
         Stage::Ast => listing::ast(tree(program)),
         Stage::Fmt => grammar::print::print(tree(program)),
-        Stage::Trace => listing::trace(&compiled()?.proved.trace, &program.loaded.sources),
-        Stage::Graph => listing::graph(&compiled()?.proved.trace, &compiled()?.proved.graph),
-        Stage::Plan => plan::display::show(compiled()?.plan.plan()).to_string(),
+        Stage::Trace => listing::trace(&traced()?.0, &program.loaded.sources),
+        Stage::Graph => {
+            let (trace, graph) = traced()?;
+            listing::graph(&trace, &graph)
+        }
+        Stage::Plan => plan::display::show(first()?.1.plan.plan()).to_string(),
     })
 }
 
