@@ -10,4 +10,6 @@ pub mod naive;
 pub mod oracle;
 pub mod pace;
 pub mod pairs;
+pub mod programs;
+pub mod schedules;
 pub mod waste;

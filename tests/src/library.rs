@@ -6,8 +6,14 @@ use compiler::check::checked::AlgorithmId;
 use compiler::elaborate::{Request, open_ranks};
 use compiler::limits::Limits;
 use compiler::options::Options;
-use compiler::pipeline::{Compiled, Failure, Loaded, compile};
+use compiler::pipeline::{Compiled, Failure, Loaded, compile, load};
 use compiler::trace::Params;
+use grammar::ParseLimits;
+use grammar::ast::{self, Item};
+use grammar::span::FileId;
+
+use crate::draw::Draw;
+use crate::schedules::{self, Asked, Scheduled};
 
 /// All standard algorithms.
 pub fn algorithms(loaded: &Loaded) -> Vec<AlgorithmId> {
@@ -56,4 +62,28 @@ pub fn named(loaded: &Loaded, request: &Request) -> String {
     let params: Vec<String> =
         request.params.iter().map(|(name, value)| format!(", {name} = {value}")).collect();
     format!("{} at {:?}{}", loaded.program.algorithm(request.algorithm).name, request.shape, params.concat())
+}
+
+/// The texts of the standard algorithms, by their files' names.
+pub fn trees() -> Vec<(&'static str, ast::File)> {
+    let parsed = stdlib::FILES.iter().enumerate().map(|(i, (name, text))| {
+        let parsed = grammar::parse(FileId(i as u32), text, &ParseLimits::default());
+        assert!(parsed.errors.is_empty(), "{name}: {:?}", parsed.errors);
+        (*name, parsed.file)
+    });
+    let has_one = |file: &ast::File| file.items.iter().any(|item| matches!(item, Item::Algorithm(_)));
+    parsed.filter(|(_, file)| has_one(file)).collect()
+}
+
+/// The algorithms that the user's texts declare.
+pub fn own(loaded: &Loaded) -> Vec<AlgorithmId> {
+    let name = |id: &AlgorithmId| loaded.program.algorithm(*id).name.as_str();
+    loaded.program.algorithms().filter(|id| !name(id).starts_with("std::")).collect()
+}
+
+/// One program with labels and schedules at random.
+pub fn scheduled(file: &ast::File, asked: Asked, draw: &mut Draw) -> (Loaded, Scheduled) {
+    let made = schedules::scheduled(file, asked, draw);
+    let text = ("scheduled.coll".to_string(), made.text.clone().into_bytes());
+    (load(&[text], &Limits::default()), made)
 }

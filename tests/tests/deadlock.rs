@@ -1,19 +1,19 @@
-//! No standard algorithm ever gets stuck: at any number of ranks, slots and blocks that a compilation is told to count
-//! on, with exactly the slots that the plan says it needs, at sizes from one element to a thousand slices, in the worst
-//! orders of events.
+//! No standard algorithm ever gets stuck: at any number of ranks, whatever layout a compilation is told to make, with
+//! labels and schedules too, with exactly the slots that the plan says it needs, at sizes from one element to a
+//! thousand slices, in the worst orders of events.
 //!
-//! By default a choice of all combinations; with `RCC_TEST_FULL=1` all of them. Wherever a plan says that it needs
-//! more than one slot, one slot fewer must stop it: so the executor here can tell a plan that hangs.
-#![allow(clippy::disallowed_methods, reason = "how many are tried comes from the environment")]
+//! Every algorithm meets every layout of the list of all pairs, and others at random; by default at one shape each, with
+//! `RCC_TEST_FULL=1` at all. Wherever a plan says that it needs more than one slot, one slot fewer must stop it: so
+//! the executor here can tell a plan that hangs.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use compiler::elaborate::Request;
+use compiler::elaborate::{self, Request};
 use compiler::limits::Limits;
-use compiler::options::{Cut, Multicast, Options, Tree};
+use compiler::options::Options;
 use compiler::pipeline::{Loaded, load};
 use plan::dtype::{Dtype, Op};
 use plan::ids::RankId;
@@ -21,51 +21,69 @@ use plan::interpret::Call;
 use plan::interpret::classes::{Classes, classes};
 use plan::interpret::scheduler::{Random, RoundRobin, Scheduler, Starve, Stubborn};
 use plan::plan::Plan;
+use rcc_tests::draw::{self, Draw};
+use rcc_tests::mutate::Dice;
 use rcc_tests::naive::number;
 use rcc_tests::pace::{Load, Policy, run};
-use rcc_tests::{library, oracle};
-
-const SLOTS: [u32; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
-const BLOCKS: [u32; 3] = [1, 2, 8];
-const MULTICASTS: [Multicast; 4] =
-    [Multicast::Flat, Multicast::Channel, Multicast::Tree(Tree::Binomial), Multicast::Tree(Tree::Wide(2))];
+use rcc_tests::schedules::Asked;
+use rcc_tests::{layouts, library, oracle};
 
 /// One compilation.
-#[derive(Clone)]
-struct Row {
+struct Row<'a> {
+    loaded: &'a Loaded,
     request: Request,
     options: Options,
     /// Of its own, for every choice that is made at random.
     seed: u64,
+    /// A thousand slices, whatever that takes (in full runs).
+    long: bool,
 }
 
-fn full() -> bool {
-    std::env::var("RCC_TEST_FULL").is_ok_and(|value| value == "1")
+/// The standard library as it is; and each file of it with labels and schedules, with the sizes that these tell apart.
+struct Programs {
+    plain: Loaded,
+    scheduled: Vec<(Loaded, Vec<u64>)>,
 }
 
-/// Every algorithm at every shape of 2 to 16 ranks; of the options all combinations, or by default all at two and three
-/// ranks and otherwise one each, such that each of them comes by at every algorithm.
-fn rows(loaded: &Loaded) -> Vec<Row> {
+fn programs(seed: u64) -> Programs {
+    let mut draw = Draw::new(seed, 1);
+    let scheduled = library::trees().into_iter().map(|(_, file)| {
+        let (loaded, made) = library::scheduled(&file, Asked::Anything, &mut draw);
+        (loaded, made.sizes)
+    });
+    let scheduled = scheduled.collect();
+    Programs { plain: load(&[], &Limits::default()), scheduled }
+}
+
+/// Every algorithm at every shape of 2 to 16 ranks; every layout of the list at one of them (at all, in full runs), and each
+/// time one at random of the same program with a schedule.
+fn rows(programs: &Programs, seed: u64) -> Vec<Row<'_>> {
+    let list = layouts::every_pair();
+    let mut draw = Draw::new(seed, 2);
     let mut rows = Vec::new();
-    for (a, algorithm) in library::algorithms(loaded).into_iter().enumerate() {
-        for ranks in 2..=16 {
-            for request in library::requests(loaded, algorithm, ranks) {
-                let turn = a as u64 + u64::from(ranks) * 5 + u64::from(request.shape[0]) * 11;
-                for (i, (slots, blocks)) in
-                    SLOTS.iter().flat_map(|&slots| BLOCKS.map(|blocks| (slots, blocks))).enumerate()
-                {
-                    if !full() && ranks > 3 && turn % 24 != i as u64 {
-                        continue;
-                    }
-                    let seed = number(turn, i as u64);
-                    // Now and then narrow steps, or none that are fused.
-                    let operands = [64, 64, 2, 3][seed as usize % 4];
-                    let fuse = !(seed / 4).is_multiple_of(5);
-                    let multicast = MULTICASTS[seed as usize / 20 % 4];
-                    let cut = [Cut::Whole, Cut::Parts][seed as usize / 80 % 2];
-                    let options =
-                        Options { slots, blocks, operands, fuse, multicast, cut, ..Options::default() };
-                    rows.push(Row { request: request.clone(), options, seed });
+    let plain = &programs.plain;
+    let limits = Limits::default();
+    for algorithm in library::algorithms(plain) {
+        let requests = allowed(plain, algorithm, &limits);
+        let turn = draw.below(requests.len());
+        for (r, request) in requests.iter().enumerate() {
+            for (i, &options) in list.iter().enumerate() {
+                if draw::full() || (i + turn) % requests.len() == r {
+                    // Rows of the list follow each other by slots: of each number some are long.
+                    let (request, seed, long) = (request.clone(), draw.number(), (i + r) % 4 == 0);
+                    rows.push(Row { loaded: plain, request, options, seed, long });
+                }
+            }
+        }
+    }
+    for (loaded, sizes) in &programs.scheduled {
+        for algorithm in library::own(loaded) {
+            for request in allowed(loaded, algorithm, &limits) {
+                for _ in 0..if draw::full() { 8 } else { 1 } {
+                    let bytes = (!sizes.is_empty() && draw.chance(70)).then(|| *draw.of(sizes));
+                    let options = Options { bytes, ..layouts::any(&mut |bound| draw.below(bound)) };
+                    let (request, seed, long) = (request.clone(), draw.number(), draw.chance(25));
+                    rows.push(Row { loaded, request, options, seed, long });
                 }
             }
         }
@@ -73,8 +91,24 @@ fn rows(loaded: &Loaded) -> Vec<Row> {
     rows
 }
 
+/// The shapes that no `require` excludes.
+fn allowed(
+    loaded: &Loaded,
+    algorithm: compiler::check::checked::AlgorithmId,
+    limits: &Limits,
+) -> Vec<Request> {
+    let all = (2..=16).flat_map(|ranks| library::requests(loaded, algorithm, ranks));
+    let excluded = |request: &Request| {
+        matches!(
+            elaborate::elaborate(&loaded.program, request, limits),
+            Err(elaborate::Error::Excluded { .. })
+        )
+    };
+    all.filter(|request| !excluded(request)).collect()
+}
+
 /// Does `check` for every row on two threads; panics with the shortest of what is wrong.
-fn all(loaded: &Loaded, rows: &[Row], check: &(dyn Fn(&Row) -> Result<bool, String> + Sync)) -> usize {
+fn all(rows: &[Row<'_>], check: &(dyn Fn(&Row<'_>) -> Result<(), String> + Sync)) -> usize {
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let wrong: Mutex<Vec<(usize, String)>> = Mutex::new(Vec::new());
     thread::scope(|scope| {
@@ -84,19 +118,14 @@ fn all(loaded: &Loaded, rows: &[Row], check: &(dyn Fn(&Row) -> Result<bool, Stri
                     // A panic is told with its row, too.
                     let checked = catch_unwind(AssertUnwindSafe(|| check(row)));
                     match checked.unwrap_or_else(|_| Err("a panic".to_string())) {
-                        Ok(ran) => {
-                            done.fetch_add(usize::from(ran), Ordering::Relaxed);
+                        Ok(()) => {
+                            done.fetch_add(1, Ordering::Relaxed);
                         }
                         Err(what) => {
                             let ranks: u32 = row.request.shape.iter().product();
-                            let Options { slots, blocks, operands, fuse, multicast, cut, .. } = row.options;
-                            let named = library::named(loaded, &row.request);
-                            let options =
-                                format!("slots {slots} blocks {blocks} operands {operands} fuse {fuse} multicast {multicast:?} cut {cut:?}");
-                            wrong
-                                .lock()
-                                .unwrap()
-                                .push((ranks as usize, format!("{named}, {options}: {what}")));
+                            let named = library::named(row.loaded, &row.request);
+                            let what = format!("{named}, {:?}: {what}", row.options);
+                            wrong.lock().unwrap().push((ranks as usize, what));
                         }
                     }
                 }
@@ -121,10 +150,16 @@ fn policies(plan: &Plan, seed: u64) -> [Policy; 5] {
     [Policy::Lockstep, Policy::LastMoved, Policy::Downstream, Policy::Starve(victim), Policy::Random(seed)]
 }
 
-/// All sizes with `k_min` slots; events are many, so the long runs of large plans are left to some rows by default.
-fn never_stuck(plan: &Plan, classes: &Classes, seed: u64) -> Result<(), String> {
+/// All sizes with `k_min` slots; events are many, so the long runs are left to some rows by default, and those of large plans
+/// to full runs.
+fn never_stuck(plan: &Plan, classes: &Classes, seed: u64, long: bool) -> Result<(), String> {
     let events: u64 = plan.steps.iter().map(|step| u64::from(step.width)).sum();
-    let most = if full() { u64::MAX } else { 1_000_000 };
+    let most = match (draw::full(), long) {
+        (true, true) => u64::MAX,
+        (true, false) => 200_000,
+        (false, true) => 1_000_000,
+        (false, false) => 50_000,
+    };
     let policies = policies(plan, seed);
     let mut turn = seed as usize;
     for slices in [0, 1, 2, 3, 7, 1000] {
@@ -136,7 +171,7 @@ fn never_stuck(plan: &Plan, classes: &Classes, seed: u64) -> Result<(), String> 
             _ => elements(plan, slices, u64::from(slot_bytes) / 4),
         };
         for (elide, group) in [(true, true), (false, false), (true, false)] {
-            if slices > 7 && !(elide && group) && !full() {
+            if slices > 7 && !(elide && group) && !(long && draw::full()) {
                 continue;
             }
             let load =
@@ -166,13 +201,13 @@ fn stuck_below(plan: &Plan, classes: &Classes) -> Result<(), String> {
 #[test]
 fn no_algorithm_gets_stuck_at_any_size() {
     let limits = Limits::default();
-    let loaded = load(&[], &limits);
-    let rows = rows(&loaded);
+    let seed = draw::seed();
+    let programs = programs(seed);
+    let rows = rows(&programs, seed);
     let needs_more = AtomicUsize::new(0);
-    let ran = all(&loaded, &rows, &|row| {
-        let Some(compiled) = library::compiled(&loaded, &row.request, &row.options, &limits)? else {
-            return Ok(false);
-        };
+    let ran = all(&rows, &|row| {
+        let compiled = library::compiled(row.loaded, &row.request, &row.options, &limits)?;
+        let compiled = compiled.ok_or("a shape that is allowed is excluded")?;
         let plan = compiled.plan.plan();
         if plan.header.k_min > row.options.slots {
             return Err(format!("k_min is {}", plan.header.k_min));
@@ -185,23 +220,23 @@ fn no_algorithm_gets_stuck_at_any_size() {
         let classes = classes(plan).map_err(|e| e.to_string())?;
         needs_more.fetch_add(usize::from(plan.header.k_min > 1), Ordering::Relaxed);
         stuck_below(plan, &classes)?;
-        never_stuck(plan, &classes, row.seed)?;
-        Ok(true)
+        never_stuck(plan, &classes, row.seed, row.long)?;
+        Ok(())
     });
     println!("{ran} plans, {} of them need more than one slot", needs_more.into_inner());
-    assert!(ran > 1000, "{ran}");
+    assert!(ran > 3000, "{ran}");
 }
 
 /// With data, under the oracle, with exactly `k_min` slots.
 #[test]
 fn the_tightest_runs_leave_what_is_promised() {
     let limits = Limits::default();
-    let loaded = load(&[], &limits);
-    let rows = rows(&loaded);
-    let ran = all(&loaded, &rows, &|row| {
-        let Some(compiled) = library::compiled(&loaded, &row.request, &row.options, &limits)? else {
-            return Ok(false);
-        };
+    let seed = draw::seed();
+    let programs = programs(seed);
+    let rows = rows(&programs, seed);
+    let ran = all(&rows, &|row| {
+        let compiled = library::compiled(row.loaded, &row.request, &row.options, &limits)?;
+        let compiled = compiled.ok_or("a shape that is allowed is excluded")?;
         let plan = compiled.plan.plan();
         for (turn, in_place) in oracle::forms(plan).enumerate() {
             let turn = row.seed as usize + turn;
@@ -226,8 +261,8 @@ fn the_tightest_runs_leave_what_is_promised() {
             };
             oracle::run(plan, &call, scheduler).map_err(|e| format!("{call:?}: {e}"))?;
         }
-        Ok(true)
+        Ok(())
     });
     println!("{ran} plans");
-    assert!(ran > 1000, "{ran}");
+    assert!(ran > 3000, "{ran}");
 }

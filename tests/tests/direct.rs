@@ -2,7 +2,7 @@
 //! of the same bits as with messages alone, and executed by ranks on this machine.
 
 use compiler::limits::Limits;
-use compiler::options::{Direct, Options, Reach};
+use compiler::options::{Direct, Options};
 use compiler::pipeline::load;
 use plan::dtype::{Dtype, Op};
 use plan::ids::RankId;
@@ -11,8 +11,9 @@ use plan::interpret::clocks::findings;
 use plan::interpret::scheduler::{Random, RoundRobin};
 use plan::plan::{ChannelKind, Operand, Plan};
 use plan::verify::VerifiedPlan;
-use rcc_tests::naive::number;
-use rcc_tests::{library, oracle};
+use rcc_tests::draw::{self, Draw};
+use rcc_tests::mutate::Dice;
+use rcc_tests::{layouts, library, oracle};
 use runtime::exec::Shape;
 use runtime::job::Job;
 use runtime::job::threads::run_threads;
@@ -35,17 +36,12 @@ fn messages(plan: &Plan) -> usize {
 fn all_algorithms_keep_their_bits() {
     let (loaded, limits) = (load(&[], &Limits::default()), Limits::default());
     let (mut plans, mut direct) = (0, [0; 2]);
-    for (a, algorithm) in library::algorithms(&loaded).into_iter().enumerate() {
+    let mut draw = Draw::new(draw::seed(), 1);
+    for algorithm in library::algorithms(&loaded) {
         for ranks in 2..=8 {
             for request in library::requests(&loaded, algorithm, ranks) {
-                let seed = number(a as u64, u64::from(ranks) * 64 + u64::from(request.shape[0]));
-                let options = Options {
-                    slots: 1 + seed as u32 % 3,
-                    blocks: [8, 1, 2][seed as usize / 3 % 3],
-                    fuse: !(seed / 9).is_multiple_of(4),
-                    reach: [Reach::Pull, Reach::Push][seed as usize / 36 % 2],
-                    ..Options::default()
-                };
+                let seed = draw.number();
+                let options = layouts::any(&mut |bound| draw.below(bound));
                 let compile = |direct: Direct| {
                     let options = Options { direct, ..options };
                     let named = format!("{}, {options:?}", library::named(&loaded, &request));

@@ -11,114 +11,17 @@ use plan::interpret::clocks::findings;
 use plan::interpret::scheduler::{Random, RoundRobin};
 use plan::plan::{ChannelKind, Operand, Plan};
 use plan::verify::VerifiedPlan;
-use rcc_tests::naive::number;
+use rcc_tests::draw::{self, Draw};
+use rcc_tests::layouts::{self, TREES};
+use rcc_tests::mutate::Dice;
+use rcc_tests::programs::MULTICASTS;
 use rcc_tests::{library, oracle};
 use runtime::exec::Shape;
 use runtime::job::Job;
 use runtime::job::threads::run_threads;
 
-const PROGRAMS: &str = r#"
-algorithm flat(root: rank) on ranks[n] implements broadcast(root) {
-    data @ * = data @ root
-}
-
-algorithm on_two_levels(root: rank) on ranks[m, k] implements broadcast(root) {
-    data @ * = data @ root
-}
-
-algorithm in_pieces(root: rank) on ranks[n] implements broadcast(root) {
-    chunks 3
-    for c in 0..3 {
-        data[c] @ * = data[c] @ root
-    }
-}
-
-algorithm one_by_one(root: rank) on ranks[n] implements broadcast(root) {
-    for hop in 1..n {
-        data @ (root + hop) % n = data @ root
-    }
-}
-
-algorithm together on ranks[n] implements allgather {
-    step for r in 0..n {
-        output[r] @ * = input @ r
-    }
-}
-
-algorithm in_turn on ranks[n] implements allgather {
-    for r in 0..n {
-        output[r] @ * = input @ r
-    }
-}
-
-algorithm by_way_of_0 on ranks[n] implements allreduce {
-    data @ 0 = reduce data @ *
-    data @ * = data @ 0
-}
-
-algorithm overwritten on ranks[n] implements allgather {
-    scratch tmp
-    for r in 0..n {
-        tmp @ * = input @ r
-        for q in 0..n {
-            output[r] @ q = tmp @ q
-        }
-    }
-}
-
-collective twice on ranks[n] {
-    in input
-    out first
-    out second
-    ensures for r in 0..n: first @ r == reduce(s in 0..n) input @ s
-    ensures for r in 0..n: second @ r == reduce(s in 0..n) input @ s
-}
-
-algorithm changed_between on ranks[n] implements twice {
-    require n == 3, "three ranks"
-    scratch up
-    scratch x
-    up @ 1 = reduce(s in 0..n) input @ s
-    x @ 2 = reduce(s in 0..n) input @ (n - 1 - s)
-    x @ 0 = up @ 1
-    first @ 2 = x @ 2
-    x @ 2 = up @ 1
-    second @ 2 = x @ 2
-    first @ 0 = x @ 0
-    second @ 0 = x @ 0
-    first @ 1 = up @ 1
-    second @ 1 = up @ 1
-}
-
-algorithm swapped on ranks[n] implements allgather {
-    scratch tmp[2]
-    tmp[0] @ * = input @ 0
-    tmp[1] @ * = input @ 1
-    step {
-        tmp[0] @ * = tmp[1] @ 1
-        tmp[1] @ * = tmp[0] @ 0
-    }
-    output[0] @ * = tmp[1] @ n - 1
-    output[1] @ * = tmp[0] @ n - 1
-    for r in 2..n {
-        output[r] @ * = input @ r
-    }
-}
-
-algorithm there_and_back on ranks[n] implements allgather {
-    scratch tmp[n]
-    for r in 0..n {
-        tmp[r] @ * = input @ r
-        output[r] @ (r + 1) % n = tmp[r] @ (r + 1) % n
-    }
-    for r in 0..n, hop in 1..n {
-        output[r] @ (r + 1 + hop) % n = tmp[r] @ (r + 1 + hop) % n
-    }
-}
-"#;
-
 fn programs() -> Loaded {
-    let loaded = load(&[("multicast.coll".to_string(), PROGRAMS.as_bytes().to_vec())], &Limits::default());
+    let loaded = load(&[("multicast.coll".to_string(), MULTICASTS.as_bytes().to_vec())], &Limits::default());
     assert!(loaded.diagnostics.is_empty(), "{:?}", loaded.diagnostics.first().map(|d| &d.title));
     loaded
 }
@@ -133,8 +36,6 @@ fn on_shape(loaded: &Loaded, name: &str, shape: &[u32], options: &Options) -> Op
     let compiled = library::compiled(loaded, &request, options, &Limits::default());
     compiled.unwrap_or_else(|what| panic!("{name} at {shape:?}, {options:?}: {what}")).map(|c| c.plan)
 }
-
-const TREES: [Tree; 5] = [Tree::Binomial, Tree::Chain, Tree::Wide(1), Tree::Wide(2), Tree::Wide(3)];
 
 /// Cells that ranks write into slots, each counted as often as it is written.
 fn written(plan: &Plan) -> [u64; 2] {
@@ -343,24 +244,18 @@ fn copies_do_not_pass_what_reads_the_place_before() {
     }
 }
 
-/// All programs and standard algorithms; with one block or many, fused or not, with direct access and without.
+/// All programs and standard algorithms, laid out in any other way.
 #[test]
 fn bits_and_promises_are_kept() {
     let (loaded, limits) = (programs(), Limits::default());
     let (mut plans, mut several, mut trees, mut both) = (0, 0, 0, 0);
-    for (a, algorithm) in loaded.program.algorithms().enumerate() {
+    let mut draw = Draw::new(draw::seed(), 1);
+    for algorithm in loaded.program.algorithms() {
         for ranks in 2..=8 {
             for request in library::requests(&loaded, algorithm, ranks) {
-                let seed = number(a as u64, u64::from(ranks) * 64 + u64::from(request.shape[0]));
-                let options = Options {
-                    slots: 1 + seed as u32 % 3,
-                    blocks: [8, 1, 2][seed as usize / 3 % 3],
-                    fuse: !(seed / 9).is_multiple_of(4),
-                    operands: [64, 2][seed as usize / 36 % 2],
-                    direct: [Direct::Never, Direct::WhereBothFormsAllow, Direct::OutOfPlace]
-                        [seed as usize / 72 % 3],
-                    ..Options::default()
-                };
+                let seed = draw.number();
+                let options =
+                    Options { multicast: Multicast::Flat, ..layouts::any(&mut |bound| draw.below(bound)) };
                 let compile = |options: &Options| {
                     let named = format!("{}, {options:?}", library::named(&loaded, &request));
                     let compiled = library::compiled(&loaded, &request, options, &limits);
@@ -374,7 +269,7 @@ fn bits_and_promises_are_kept() {
                         .any(|channel| channel.readers.len() > 1 && channel.kind == ChannelKind::Slots)
                 };
                 assert!(!shared(&flat));
-                let tree = TREES[seed as usize / 216 % 5];
+                let tree = *draw.of(&TREES);
                 for multicast in [Multicast::Channel, Multicast::Tree(tree), Multicast::ChannelTree(tree)] {
                     let (named, plan) = compile(&Options { multicast, ..options }).expect("the same shape");
                     plans += 1;

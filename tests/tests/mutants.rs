@@ -2,8 +2,9 @@
 //! independent executor, on random 61-bit numbers, ends with something other than was promised.
 //!
 //! Mutants that an earlier rule refuses (a rank that does not exist, a read of nothing) are counted apart, and so
-//! are those that a `require` excludes. `RCC_MUTANTS` sets how many are made.
-#![allow(clippy::disallowed_methods, reason = "the number of mutants comes from the environment")]
+//! are those that a `require` excludes. Whatever is refused is lowered all the same, in a few layouts, and the plan must
+//! be refused too; whatever is accepted is compiled in another one, and what the plan leaves is compared with the definition.
+//! `RCC_MUTANTS` sets how many are made, `RCC_TEST_SEED` which.
 
 use std::collections::BTreeMap;
 
@@ -16,17 +17,13 @@ use compiler::schedule;
 use grammar::ast::{self, Item, ParamType};
 use grammar::span::FileId;
 use grammar::{ParseLimits, parse};
+use plan::dtype::{Dtype, Op};
+use plan::interpret::Call;
+use plan::interpret::scheduler::Random;
+use rcc_tests::draw::{self, Draw};
 use rcc_tests::mutate::{Dice, mutate};
-use rcc_tests::naive::{Library, Stop, keeps_its_promise, number};
-
-struct Counter(u64);
-
-impl Dice for Counter {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 += 1;
-        (number(0x5eed, self.0) % bound as u64) as usize
-    }
-}
+use rcc_tests::naive::{Library, Stop, keeps_its_promise};
+use rcc_tests::{layouts, library, oracle};
 
 /// Codes of the promise itself; every other code is an earlier rule.
 const PROMISE: [&str; 2] = ["coll::promise", "coll::not_synchronised"];
@@ -52,7 +49,7 @@ fn parse_std(name: &str, text: &str, index: usize) -> (Option<String>, ast::File
 
 #[test]
 fn a_mutant_is_refused_exactly_if_it_computes_something_else() {
-    let wanted = std::env::var("RCC_MUTANTS").ok().and_then(|n| n.parse().ok()).unwrap_or(1000);
+    let wanted = draw::mutants();
     let files: Vec<(Option<String>, ast::File)> =
         stdlib::FILES.iter().enumerate().map(|(i, (name, text))| parse_std(name, text, i)).collect();
     let originals: Vec<(usize, &ast::Algorithm)> = files
@@ -66,7 +63,7 @@ fn a_mutant_is_refused_exactly_if_it_computes_something_else() {
         })
         .collect();
 
-    let mut dice = Counter(0);
+    let mut dice = Draw::new(draw::seed(), 1);
     let mut tally = Tally::default();
     for _ in 0..wanted {
         let (file, original) = originals[dice.below(originals.len())];
@@ -93,7 +90,7 @@ fn judge(
     file: usize,
     mutant: &ast::Algorithm,
     told: &str,
-    dice: &mut Counter,
+    dice: &mut Draw,
     tally: &mut Tally,
 ) {
     let levels = mutant.world.levels.len();
@@ -150,7 +147,11 @@ fn judge(
     match verdict {
         Ok(_) => match is_right() {
             None => tally.too_fine += 1,
-            Some(Ok(true)) => tally.kept += 1,
+            Some(Ok(true)) => {
+                tally.kept += 1;
+                keeps_it_when_lowered(&loaded, &request, dice)
+                    .unwrap_or_else(|what| panic!("accepted, but its plan: {what}: {}", context()));
+            }
             Some(other) => panic!("accepted, but the executor says {other:?}: {}", context()),
         },
         Err(Failure::Excluded { .. }) => tally.excluded += 1,
@@ -161,7 +162,7 @@ fn judge(
                 Some(Ok(false)) => {
                     tally.refused += 1;
                     tally.lowered +=
-                        usize::from(is_refused_when_lowered(&loaded, &request, &limits, &context));
+                        usize::from(is_refused_when_lowered(&loaded, &request, &limits, dice, &context));
                 }
                 Some(other) => panic!(
                     "refused ({}), but the executor says {other:?}: {}",
@@ -179,6 +180,7 @@ fn is_refused_when_lowered(
     loaded: &Loaded,
     request: &Request,
     limits: &Limits,
+    dice: &mut Draw,
     context: &dyn Fn() -> String,
 ) -> bool {
     let Ok(elaborated) = elaborate::elaborate(&loaded.program, request, limits) else { return false };
@@ -187,10 +189,33 @@ fn is_refused_when_lowered(
     if graph::promise(trace, &graph).is_ok() {
         return false;
     }
-    for options in [Options::default(), Options { fuse: false, slots: 2, blocks: 4, ..Options::default() }] {
+    let plainly = Options { fuse: false, slots: 2, ..Options::default() };
+    let mut any = || layouts::any(&mut |bound| dice.below(bound));
+    for options in [Options::default(), plainly, any(), any(), any()] {
         let plan = schedule::schedule(trace, &graph, &options, &loaded.sources);
         let verdict = plan::verify::verify_fresh(plan, &limits.of_plan());
-        assert!(verdict.is_err(), "the program is refused, its plan is not: {}", context());
+        assert!(verdict.is_err(), "the program is refused, its plan is not, {options:?}: {}", context());
     }
     true
+}
+
+/// What a right mutant leaves in some layout, against the definition, in every form that its plan serves.
+fn keeps_it_when_lowered(loaded: &Loaded, request: &Request, dice: &mut Draw) -> Result<(), String> {
+    let options = layouts::any(&mut |bound| dice.below(bound));
+    let told = |what: String| format!("{options:?}: {what}");
+    let compiled = library::compiled(loaded, request, &options, &Limits::default()).map_err(told)?;
+    let plan = compiled.ok_or("excluded, but it was proved")?.plan.into_plan();
+    for in_place in oracle::forms(&plan) {
+        let call = Call {
+            in_place,
+            slots: plan.header.k_min,
+            slot_bytes: 16 + dice.below(64) as u32,
+            elide: dice.chance(50),
+            group: dice.chance(50),
+            ..Call::new(dice.below(40) as u64, *dice.of(&Dtype::ALL), Op::Sum)
+        };
+        oracle::run(&plan, &call, &mut Random::new(dice.number()))
+            .map_err(|what| told(format!("{call:?}: {what}")))?;
+    }
+    Ok(())
 }

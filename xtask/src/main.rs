@@ -29,6 +29,9 @@ enum Command {
         /// Only the suites whose name contains this.
         #[arg(long)]
         only: Option<String>,
+        /// What random choices begin with; by default another number each time, which is printed.
+        #[arg(long)]
+        seed: Option<u64>,
     },
     /// `test`, then licences, sources and bans of all dependencies (builds cargo-deny if it is not there).
     Ci,
@@ -40,13 +43,13 @@ enum Command {
 
 fn main() -> ExitCode {
     match Arguments::parse().command {
-        Command::Test { full, only } => suites::run(&suites::tests(full), only.as_deref()),
+        Command::Test { full, only, seed } => suites::run(&suites::tests(full), only.as_deref(), seed),
         Command::Ci => {
             let mut all = suites::tests(false);
             all.push(suites::deny());
-            suites::run(&all, None)
+            suites::run(&all, None, None)
         }
-        Command::Deny => suites::run(&[suites::deny()], None),
+        Command::Deny => suites::run(&[suites::deny()], None, None),
         Command::List => {
             for suite in suites::tests(false) {
                 println!("{:<14} {}", suite.name, suite.about);

@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use xshell::{Shell, cmd};
 
@@ -47,9 +47,9 @@ pub(crate) fn tests(full: bool) -> Vec<Suite> {
             matrix,
         ));
         suites.push(suite(
-            "deadlock",
-            "every standard algorithm × ranks × slots × blocks × size, without data, in release",
-            deadlock,
+            "layouts",
+            "every standard algorithm × ranks × layout × size, schedules at random and their mutants, in release",
+            layouts,
         ));
     }
     suites
@@ -67,12 +67,16 @@ pub(crate) fn deny() -> Suite {
     })
 }
 
-/// Runs suites, prints their times; success only if all passed.
-pub(crate) fn run(suites: &[Suite], only: Option<&str>) -> ExitCode {
+/// Runs suites, prints their times and the seed of their random choices; success only if all passed.
+pub(crate) fn run(suites: &[Suite], only: Option<&str>, seed: Option<u64>) -> ExitCode {
+    let clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs() % 1_000_000);
+    let seed = seed.unwrap_or_else(clock);
     let outcome = Shell::new().map_err(Into::into).and_then(|sh| {
         sh.change_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+        sh.set_var("RCC_TEST_SEED", seed.to_string());
         run_all(&sh, suites, only)
     });
+    eprintln!("random choices: --seed {seed}");
     match outcome {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
@@ -135,9 +139,11 @@ fn matrix(sh: &Shell) -> Outcome {
     ok(cmd!(sh, "cargo test -q --release -p rcc --test matrix").run())
 }
 
-fn deadlock(sh: &Shell) -> Outcome {
+fn layouts(sh: &Shell) -> Outcome {
     let _full = sh.push_env("RCC_TEST_FULL", "1");
-    ok(cmd!(sh, "cargo test -q --release -p rcc-tests --test deadlock").run())
+    let tests = ["deadlock", "lemmas", "schedules", "broken", "lowered_mutants"];
+    let tests = tests.into_iter().flat_map(|test| ["--test", test]);
+    ok(cmd!(sh, "cargo test -q --release -p rcc-tests {tests...}").run())
 }
 
 /// The standard library is not instrumented; `tsan.supp` names what looks like a race in it. In a target folder of its

@@ -61,17 +61,18 @@ pub(super) fn cover(quotient: &Quotient, most: u64) -> Result<Cover, NoCover> {
     if moves > most || (copies >= action.order && moves > NO_GAIN) {
         return Err(NoCover::Large);
     }
-    // Every source, at the standing rank of its orbit, and from how many copies back it is read.
-    let mut sources: Vec<(Place, u32)> = Vec::with_capacity(trace.sources.len());
+    // Every source, at the standing rank of its orbit, and from how many copies back it is read. Moves name theirs in any order.
+    let mut sources: Vec<(Place, u32)> = trace.sources.iter().map(|&source| (source, 0)).collect();
     for mv in &trace.moves {
-        for &source in trace.sources(mv) {
+        let own = mv.first_source as usize..(mv.first_source + mv.source_count) as usize;
+        for (known, &source) in sources[own].iter_mut().zip(trace.sources(mv)) {
             let (home, times) = action.home_of(source);
             let run = (1..mv.width).all(|i| action.home_of(source.plus(i)) == (home.plus(i), times));
             if !run {
                 return Err(NoCover::Runs);
             }
             let copy = turns.binary_search(&action.back(times)).unwrap_or(0) as u32;
-            sources.push((home, copy));
+            *known = (home, copy);
         }
     }
     // Where positions go round, a piece lies elsewhere in the rank that it comes from: then every cell is a block of its own.
