@@ -167,6 +167,40 @@ fn direct_exchanges_are_folded_as_they_are_written() {
     }
 }
 
+/// Labels may leave fewer ranks alike: every second or third, say.
+#[test]
+fn channels_of_labels_are_folded_where_they_are_the_same() {
+    let (mut alike, mut same) = (0, 0);
+    for channel in ["1", "hop", "hop % 2", "c % 2", "(c + hop) % 2", "c % 3", "c / 2"] {
+        let text = format!(
+            "algorithm ring on ranks[n] implements allreduce {{
+                chunks n
+                'up: for hop in 0..n-1, c in 0..n {{ data[c] @ (c + hop + 1) % n += data[c] @ (c + hop) % n }}
+                for hop in n-1..2*n-2, c in 0..n {{ data[c] @ (c + hop + 1) % n = data[c] @ (c + hop) % n }}
+            }}
+            schedule for ring {{ 'up {{ channel {channel} }} }}"
+        );
+        let loaded = loaded(&text);
+        for n in 2..=9 {
+            let algorithm = loaded.program.find("ring").unwrap();
+            let request =
+                rcc_compiler::elaborate::Request { algorithm, shape: vec![n], params: Params::new() };
+            match pipeline::prove_by_one(&loaded, &request, None, &Limits::default(), &mut |_| {}) {
+                Ok(_) => alike += 1,
+                Err(NotByOne::Unlike(_)) => continue,
+                Err(NotByOne::Failed(why)) => panic!("channel {channel} at {n}: {why:?}"),
+            }
+            for slots in [2, 8] {
+                match compare(&loaded, "ring", &[n], &Options { slots, ..Options::default() }) {
+                    Ok(equal) => same += u32::from(equal),
+                    Err(why) => assert_eq!(why, Unfolded::Unlike, "channel {channel} at {n}"),
+                }
+            }
+        }
+    }
+    assert!(alike > 28 && same > 28, "{alike} {same}");
+}
+
 /// Combined in rank order, which is another order at each rank: no rank speaks for another's bits.
 #[test]
 fn what_is_combined_in_rank_order_is_not_folded() {
