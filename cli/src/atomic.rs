@@ -6,6 +6,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
@@ -20,6 +21,12 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
         replace(path, bytes)
     };
     done.map_err(|error| Failure::file("write", path, &error))
+}
+
+/// Whether two paths lead to one file.
+pub(crate) fn same(one: &Path, other: &Path) -> bool {
+    let of = |path: &Path| fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
+    of(one).is_some_and(|found| of(other) == Some(found))
 }
 
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {

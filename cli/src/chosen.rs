@@ -153,7 +153,7 @@ pub(crate) fn why(chosen: &Chosen) -> String {
         return format!("{how}{why}");
     };
     let next = match chosen.next() {
-        None => "nothing else to try".to_string(),
+        None => format!("{} predicted, nothing else was tried", time(seconds * 1e6)),
         Some(next) => {
             let other = match next.layout == chosen.layout {
                 true => self::how(&next.call, next.protocol),

@@ -53,6 +53,7 @@ pub(crate) fn run(args: &args::Compile, output: &mut Output) -> Result<(), Failu
         ));
     }
     one_rank::refuse(args)?;
+    keeps_inputs(args)?;
     let limits = args.choice.within.limits()?;
     let mut stages = Stages::new();
     stages.begin("load");
@@ -168,6 +169,25 @@ pub(crate) fn run(args: &args::Compile, output: &mut Output) -> Result<(), Failu
         output.text(&stages.table())?;
     }
     Ok(())
+}
+
+/// Refuses to write over what is read, and `-`, which elsewhere is standard output.
+fn keeps_inputs(args: &args::Compile) -> Result<(), Failure> {
+    let Some(path) = &args.output else { return Ok(()) };
+    if path.as_os_str() == "-" {
+        return Err(Failure::usage_help(
+            "-o names a file, and `-` is none",
+            "--emit plan prints the steps; --target dot without -o prints the picture",
+        ));
+    }
+    let inputs = [Some(&args.target), args.choice.schedule.as_ref(), args.topology.as_ref()];
+    match inputs.into_iter().flatten().find(|input| atomic::same(input, path)) {
+        None => Ok(()),
+        Some(input) => Err(Failure::usage_help(
+            format!("-o {} would overwrite {}, which is read", path.display(), input.display()),
+            format!("name another file, as in -o {}", path.with_extension("plan").display()),
+        )),
+    }
 }
 
 /// Refuses options that speak of one algorithm, where only a collective is named.

@@ -23,6 +23,10 @@ pub(crate) fn schedule(choice: &Choice) -> Option<String> {
     if *asked != plan::schedule::Schedule::default() {
         clauses.push(asked.to_string());
     }
+    if !choice.labels.is_empty() {
+        let labels: Vec<String> = choice.labels.iter().map(|label| format!("'{label}")).collect();
+        clauses.push(format!("channels of their own for {}", labels.join(", ")));
+    }
     let clauses = if clauses.is_empty() { "nothing is asked for".to_string() } else { clauses.join("; ") };
     Some(format!("schedule: {said}: {clauses}"))
 }

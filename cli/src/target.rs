@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use compiler::check::checked::AlgorithmId;
 use compiler::limits::Limits;
 use compiler::pipeline::{self, Loaded};
-use plan::file::LoadLimits;
+use plan::file::{LoadError, LoadLimits};
 use plan::fold::Folded;
 use plan::plan::Plan;
 use plan::verify::{VerifiedFolded, VerifiedPlan, Violation};
@@ -235,6 +235,9 @@ pub(crate) fn judge_plan(path: &Path, limits: &Limits, output: &mut Output) -> R
     let allowed = LoadLimits { bytes: MOST_BYTES, ..LoadLimits::of(&limits.of_plan()) };
     let mut unread = |error| {
         output.note(&format!("error: cannot read the plan {}: {error}", path.display()));
+        if error == LoadError::NotAPlan {
+            output.note("\n  help: a plan is made of a program: rcc compile FILE --ranks 8 -o FILE.plan");
+        }
         Failure::Wrong
     };
     if Folded::begins(&bytes) {

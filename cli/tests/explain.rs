@@ -124,3 +124,31 @@ fn shapes_that_are_excluded_are_left_out() {
     told.ends(0).says("skipped: std::allgather::recursive_doubling").shows("std::allgather::ring");
     rcc(&["explain", "std::allgather::recursive_doubling", "-n", "6"]).ends(1).says("coll::excluded");
 }
+
+/// Times are side by side where they are of the same thing.
+#[test]
+fn each_collective_has_a_table() {
+    let told = rcc(&[
+        "explain",
+        "std::alltoall::direct",
+        "std::allreduce::ring",
+        "std::allreduce::tree",
+        "-n",
+        "4",
+        "-b",
+        "1K",
+    ])
+    .ends(0)
+    .out;
+    let heads: Vec<&str> = told.lines().filter(|line| line.contains(" of 1 KiB on 4 ranks of ")).collect();
+    let of = |name: &str| heads.iter().filter(|head| head.starts_with(name)).count();
+    assert_eq!((heads.len(), of("alltoall"), of("allreduce")), (2, 1, 1), "{told}");
+    let from = |head: &str| told.split(head).nth(1).unwrap_or_default().to_string();
+    let table = from("allreduce of 1 KiB").split("\n\n").nth(1).unwrap_or_default().to_string();
+    assert!(table.contains("std::allreduce::ring") && table.contains("std::allreduce::tree"), "{told}");
+    assert!(!table.contains("alltoall"), "{told}");
+    let codes = rcc(&["explain", "--list", "--json"]).ends(0).json();
+    let lines = rcc(&["explain", "--list"]).ends(0).out;
+    let listed: Vec<&str> = codes.as_array().unwrap().iter().map(|code| code.as_str().unwrap()).collect();
+    assert_eq!(listed, lines.lines().collect::<Vec<_>>());
+}

@@ -170,3 +170,27 @@ fn the_example_runs_in_each_of_its_parts() {
         rcc(&[&["run", example, "-n", "3", "-b", bytes], &once[..]].concat()).ends(0).shows(part);
     }
 }
+
+/// Channels of labels are something that is asked for; which of several standard algorithms is meant is not guessed.
+#[test]
+fn what_is_said_of_labels_is_told() {
+    let folder = folder();
+    let text = "algorithm star on ranks[n] implements allreduce {\n    'up: for r in 1..n { data @ 0 += data @ r }\n    \
+        'down: for r in 1..n { data @ r = data @ 0 }\n}\n";
+    let star = file(&folder, "star.coll", text);
+    let of = |schedule: &str, more: &[&str]| {
+        let schedule = file(&folder, "star.sched", schedule);
+        rcc(&[&["compile", &star, "-n", "4", "--schedule", &schedule], more].concat())
+    };
+    let labels =
+        "schedule for star { 'up { channel 1 } when size < 1 MiB { 'down { channel r } channels 2 } }";
+    of(labels, &[]).ends(0).shows("schedule: outside every `when`: channels of their own for 'up\n");
+    of(labels, &["-b", "1K"])
+        .ends(0)
+        .shows("schedule: when size < 1 MiB: channels 2; channels of their own for 'down, 'up\n");
+    of("schedule for star { }", &[]).ends(0).shows("schedule: for all sizes: nothing is asked for\n");
+    of("schedule for ring { channels 2 }", &[])
+        .ends(1)
+        .says("did you mean `std::allgather::ring`, `std::allreduce::ring` or")
+        .says("`std::reducescatter::ring`?");
+}

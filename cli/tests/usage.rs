@@ -156,3 +156,56 @@ fn under_a_launcher_a_world_of_its_own_must_be_asked_for() {
     asked.env("PMI_RANK", "0");
     finish(asked).ends(0);
 }
+
+/// What is read is not written over, under whatever name.
+#[test]
+fn inputs_stay_as_they_are() {
+    let folder = folder();
+    let ring = file(&folder, "ring.coll", RING);
+    let schedule = file(&folder, "ring.sched", "schedule for ring { channels 2 }");
+    let machine = "name = \"m\"\n[[level]]\nname = \"wire\"\nlatency = \"5us\"\nport = \"1GB/s\"\n";
+    let machine = file(&folder, "m.toml", machine);
+    let link = folder.path().join("link.coll");
+    std::os::unix::fs::symlink(&ring, &link).unwrap();
+    let link = link.to_str().unwrap();
+    let all = ["compile", &ring, "-n", "4", "--schedule", &schedule, "--topology", &machine];
+    for (input, written) in
+        [(&ring, ring.as_str()), (&ring, link), (&schedule, &schedule), (&machine, &machine)]
+    {
+        let before = std::fs::read(input).unwrap();
+        for more in
+            [&["-o", written][..], &["-o", written, "--rank", "1"], &["-o", written, "--target", "dot"]]
+        {
+            rcc(&[&all[..], more].concat()).ends(2).says("would overwrite").says(".plan");
+            assert_eq!(std::fs::read(input).unwrap(), before);
+        }
+    }
+    rcc(&[&all[..], &["-o", "-"]].concat()).ends(2).says("`-` is none");
+    let plan = folder.path().join("ring.plan");
+    let plan = plan.to_str().unwrap();
+    for _ in 0..2 {
+        rcc(&[&all[..], &["-o", plan]].concat()).ends(0);
+    }
+    rcc(&["show", &ring]).ends(1).says("not a plan").says("rcc compile FILE --ranks 8 -o FILE.plan");
+}
+
+/// Calls that no machine could hold are still sizes; what takes longer than the model counts is said to.
+#[test]
+fn the_largest_sizes() {
+    let folder = folder();
+    let text = "name = \"slow\"\nslices = [\"1GiB\"]\n[[level]]\nname = \"wire\"\nlatency = \"1000s\"\nport = \"1B/s\"\n\
+        [engine]\nrate = \"1B/s\"\nevent = \"1000s\"\n";
+    let slow = file(&folder, "slow.toml", text);
+    let too_long = "takes longer than the cost model counts";
+    for name in ["std::allreduce::ring", "std::broadcast::chain", "std::allgather::bruck"] {
+        for (size, machine) in [("18446744073709551615", "8xh100"), ("8G", slow.as_str())] {
+            let call = ["-n", "4", "-b", size, "-d", "u8", "--topology", machine];
+            rcc(&[&["explain", name], &call[..]].concat()).ends(2).says(too_long);
+            rcc(&[&["compile", name], &call[..]].concat()).ends(0).shows(too_long);
+        }
+        let call = ["-n", "4", "-b", "8192T", "-d", "u8", "--topology", "8xh100", "--json"];
+        let told = rcc(&[&["explain", name], &call[..]].concat()).ends(0).json();
+        // At 450 GB/s at most.
+        assert!(told[0]["time_us"].as_f64().unwrap() > (1u64 << 53) as f64 / 450e9 * 1e6 / 4.0);
+    }
+}

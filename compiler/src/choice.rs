@@ -16,6 +16,8 @@ pub struct Choice {
     pub copies: Option<u32>,
     /// What the plan asks of its executor.
     pub plan: Schedule,
+    /// Labels whose moves take channels of their own.
+    pub labels: Vec<String>,
     /// The number of the `when` that matched; none: what stands outside.
     pub when: Option<usize>,
     /// All `when`s in order, each with what became of it.
@@ -66,7 +68,8 @@ pub fn choose(schedule: Option<&checked::Schedule>, bytes: Option<u64>) -> Choic
         Some(when) => schedule.whens[when].clauses.over(&schedule.outside),
         None => schedule.outside.clone(),
     };
-    Choice { copies: said.channels, plan: of_plan(said), when, tried, scheduled: true }
+    let labels = said.labels.clone();
+    Choice { copies: said.channels, plan: of_plan(said), labels, when, tried, scheduled: true }
 }
 
 impl Choice {

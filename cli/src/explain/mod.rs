@@ -25,6 +25,9 @@ use crate::output::Output;
 /// Runs the command.
 pub(crate) fn run(args: &args::Explain, output: &mut Output) -> Result<(), Failure> {
     if args.list {
+        if args.json {
+            return output.json(&pages::codes().collect::<Vec<_>>());
+        }
         for code in pages::codes() {
             output.line(code)?;
         }

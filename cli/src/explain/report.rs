@@ -248,7 +248,7 @@ fn counted(counts: &Counts, least: &Bound, block: u64) -> Counted {
         bytes_sent_least: blocks(least.sent),
         bytes_received: values(|rank| rank.received.bytes)[1],
         bytes_received_least: blocks(least.received),
-        bytes_total: counts.ranks.iter().map(|rank| rank.sent.bytes).sum(),
+        bytes_total: counts.ranks.iter().map(|rank| rank.sent.bytes).fold(0, u64::saturating_add),
         bytes_total_least: blocks(least.total),
         steps: values(|rank| rank.steps),
         sends: values(|rank| rank.sent.messages),
@@ -302,9 +302,10 @@ fn facts(subject: &Subject) -> Facts {
 
 fn refused(error: &EstimateError) -> Failure {
     match error {
-        EstimateError::TooManyRanks { .. } | EstimateError::Protocol { .. } | EstimateError::Slots { .. } => {
-            Failure::usage(error.to_string())
-        }
+        EstimateError::TooManyRanks { .. }
+        | EstimateError::Protocol { .. }
+        | EstimateError::Slots { .. }
+        | EstimateError::TooLong { .. } => Failure::usage(error.to_string()),
         EstimateError::Stuck { .. } => Failure::Machine(error.to_string()),
     }
 }

@@ -1,4 +1,4 @@
-//! Costs for people: for each size a table of all plans, then each on its own.
+//! Costs for people: for each size a table of all plans of a collective, then each on its own.
 //!
 //! In: reports. Out: lines; the same reports, the same lines. Times have four digits, ratios three.
 
@@ -16,11 +16,23 @@ use crate::size;
 /// Lines of the critical path that are shown of each plan, where there are several.
 const FEW: usize = 4;
 
-/// All plans at one size.
+/// All plans at one size, a table for each collective and world.
 pub(super) fn size(reports: &[Report], output: &mut Output) -> Result<(), Failure> {
-    let Some(first) = reports.first() else { return Ok(()) };
-    heading(first, output)?;
-    table(reports, output)?;
+    let mut groups: Vec<Vec<&Report>> = Vec::new();
+    for report in reports {
+        let beside = |group: &&mut Vec<&Report>| told_together(group[0], report);
+        match groups.iter_mut().find(beside) {
+            Some(group) => group.push(report),
+            None => groups.push(vec![report]),
+        }
+    }
+    for (at, group) in groups.iter().enumerate() {
+        if at > 0 {
+            output.line("")?;
+        }
+        heading(group[0], output)?;
+        table(group, output)?;
+    }
     for report in reports {
         output.line("")?;
         alone(report, reports.len() == 1, output)?;
@@ -39,6 +51,12 @@ pub(super) fn size(reports: &[Report], output: &mut Output) -> Result<(), Failur
         ))?;
     }
     Ok(())
+}
+
+/// Whether two plans do the same thing on the same machine, so that their times say which is better.
+fn told_together(one: &Report, other: &Report) -> bool {
+    let of = |report: &Report| (report.collective.clone(), report.ranks, report.topology.clone());
+    of(one) == of(other)
 }
 
 /// What the words mean; once, at the end.
@@ -82,7 +100,7 @@ fn heading(report: &Report, output: &mut Output) -> Result<(), Failure> {
     output.line("")
 }
 
-fn table(reports: &[Report], output: &mut Output) -> Result<(), Failure> {
+fn table(reports: &[&Report], output: &mut Output) -> Result<(), Failure> {
     let names = reports.iter().map(|report| report.algorithm.chars().count()).max().unwrap_or(0).max(9);
     let measured = reports.iter().any(|report| report.measured.is_some());
     let with = |text: &str| if measured { format!(" {text:>17}") } else { String::new() };

@@ -101,8 +101,8 @@ pub enum ErrorKind {
         kind: NameKind,
         /// The name.
         name: String,
-        /// The known name most like it.
-        nearest: Option<String>,
+        /// The known name most like it; several, if they are so alike.
+        nearest: Vec<String>,
         /// What the name does stand for, if it is known as something else.
         is: Option<NameKind>,
         /// Whose parameter or buffer it should be, if it is one.

@@ -129,7 +129,13 @@ impl Checker<'_> {
             let known = own.collective_names.iter().chain(&self.standard.collective_names);
             self.nearest(&name, known.map(String::as_str))
         };
-        let kind = ErrorKind::UnknownName { kind: NameKind::Collective, name, nearest, is, of: None };
+        let kind = ErrorKind::UnknownName {
+            kind: NameKind::Collective,
+            name,
+            nearest: nearest.into_iter().collect(),
+            is,
+            of: None,
+        };
         self.error(path.span, kind);
         None
     }
@@ -155,13 +161,16 @@ impl Checker<'_> {
         let is = promised.then_some(NameKind::Collective);
         // A plain name that some standard algorithm ends in is most likely that one.
         let ending = format!("::{last}");
-        let mut standard = self.standard.algorithm_names.iter().filter(|full| full.ends_with(&ending));
+        let standard = self.standard.algorithm_names.iter().filter(|full| full.ends_with(&ending));
         let same = full_name(collective, last);
-        let standard = standard.clone().find(|full| **full == same).or_else(|| standard.next()).cloned();
-        let nearest = standard.or_else(|| {
+        let mut nearest: Vec<String> = match standard.clone().find(|full| **full == same) {
+            Some(same) => vec![same.clone()],
+            None => standard.cloned().collect(),
+        };
+        if nearest.is_empty() {
             let known = own.algorithm_names.iter().chain(&self.standard.algorithm_names);
-            nearest_within(&mut self.suggestions, &name, known.map(String::as_str))
-        });
+            nearest.extend(nearest_within(&mut self.suggestions, &name, known.map(String::as_str)));
+        }
         let kind = ErrorKind::UnknownName { kind: NameKind::Algorithm, name, nearest, is, of: None };
         self.error(path.span, kind);
         None

@@ -177,6 +177,7 @@ impl<'a> Checker<'a> {
                             blocks.insert(name, block.label.span);
                             self.label_block(block);
                             labels.push((level, block));
+                            said.labels.push(name.to_owned());
                         }
                     }
                     continue;

@@ -54,7 +54,7 @@ pub struct Traffic {
 impl Traffic {
     fn add(&mut self, bytes: u64) {
         self.messages += 1;
-        self.bytes += bytes;
+        self.bytes = self.bytes.saturating_add(bytes);
     }
 }
 
@@ -250,7 +250,7 @@ impl<'a> Walk<'a> {
         let first = self.program.first[id as usize] as usize;
         let classes = &self.program.classes[first..first + step.width as usize];
         let length = |&class: &u32| self.cell_bytes.get(class as usize).copied().unwrap_or(0);
-        let bytes: u64 = classes.iter().map(length).sum();
+        let bytes = classes.iter().map(length).fold(0, u64::saturating_add);
         for at in step.operands as usize..step.operands as usize + usize::from(step.sources) {
             if let End::Peer(from) = self.program.operands[at] {
                 self.carry(RankId(from), rank, bytes);

@@ -16,7 +16,7 @@ use super::path::{Path, path};
 use super::program::Program;
 use super::simulate::{self, Call, Want};
 use super::topology::Topology;
-use super::work::seconds;
+use super::work::{Time, seconds};
 
 /// What is to be estimated. What the plan's schedule says counts as given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,6 +84,12 @@ pub enum EstimateError {
         needs: u32,
         /// What was given.
         given: u32,
+    },
+    /// It takes longer than times are counted.
+    #[error("a call of {bytes} bytes per block takes longer than the cost model counts (213 days)")]
+    TooLong {
+        /// Of a block.
+        bytes: u64,
     },
     /// Blocks wait for each other: no verified plan does.
     #[error("{} for ever: the plan is not free of deadlock", plural(*blocks as u64, "block waits", "blocks wait"))]
@@ -274,6 +280,9 @@ impl Trials<'_> {
         if run.stuck > 0 {
             return Err(EstimateError::Stuck { blocks: run.stuck });
         }
+        if run.end == Time::MAX {
+            return Err(EstimateError::TooLong { bytes: self.block() });
+        }
         self.spent += run.events;
         self.followed = self.followed.max(run.events / iteration);
         let took = seconds(run.end);
@@ -314,7 +323,7 @@ impl Trials<'_> {
         let block = self.block();
         // Cells differ by a few elements: a line more holds the longest.
         let cell = block.div_ceil(plan.header.cells.into()).saturating_add(64);
-        let longest = cell.saturating_mul(widest.into()).next_multiple_of(64);
+        let longest = cell.saturating_mul(widest.into()).checked_next_multiple_of(64).unwrap_or(u64::MAX);
         let mut sizes: Vec<u32> =
             self.topology.slices.iter().map(|&size| u64::from(size).min(longest) as u32).collect();
         sizes.dedup();

@@ -64,7 +64,7 @@ pub(super) fn path(plan: &Plan, run: &Run) -> Path {
         path.moving += weigh(moves, end);
         let times = times(run, record);
         if record.why == Why::Message {
-            path.hops += times;
+            path.hops = path.hops.saturating_add(times);
         }
         let span = plan.spans.spans.get(plan.steps[record.step as usize].span.index());
         let key = span.map_or((u32::MAX, 0), |span| (span.file, span.line));
@@ -80,8 +80,8 @@ pub(super) fn path(plan: &Plan, run: &Run) -> Path {
             }
         };
         leg.1 = from;
-        leg.2.events += times;
-        leg.2.bytes += times * u64::from(record.bytes);
+        leg.2.events = leg.2.events.saturating_add(times);
+        leg.2.bytes = leg.2.bytes.saturating_add(times.saturating_mul(record.bytes.into()));
         leg.2.seconds += weigh(from, end);
         until = from;
         // Records stand in the order of their starts, and what is waited for started before.
@@ -105,7 +105,9 @@ fn weighed(run: &Run, from: Time, to: Time) -> Time {
 /// How many events a record stands for.
 fn times(run: &Run, record: &Record) -> u64 {
     match run.skipped {
-        Some(skipped) if record.end > skipped.from && record.end <= skipped.to => 1 + skipped.times,
+        Some(skipped) if record.end > skipped.from && record.end <= skipped.to => {
+            skipped.times.saturating_add(1)
+        }
         _ => 1,
     }
 }

@@ -5,7 +5,7 @@
 
 use super::topology::{Engine, Reach};
 
-/// Picoseconds: times are whole numbers, so that what repeats does so exactly.
+/// Picoseconds: times are whole numbers, so that what repeats does so exactly. Sums saturate: `Time::MAX` is longer than is counted.
 pub(super) type Time = u64;
 
 /// Picoseconds of a second.

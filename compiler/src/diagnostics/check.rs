@@ -184,8 +184,15 @@ fn unknown(error: &Error) -> Diagnostic {
         (None, None) => format!("no {what} is called `{name}`"),
     };
     let diagnostic = Diagnostic::error(error.kind.code(), title).label(error.span, format!("unknown {what}"));
-    match (nearest, kind) {
-        (Some(nearest), _) => diagnostic.help(format!("did you mean `{nearest}`?")),
+    let meant = nearest.split_last().map(|(last, others)| match others {
+        [] => format!("did you mean `{last}`?"),
+        _ => {
+            let others: Vec<String> = others.iter().map(|one| format!("`{one}`")).collect();
+            format!("did you mean {} or `{last}`?", others.join(", "))
+        }
+    });
+    match (meant, kind) {
+        (Some(meant), _) => diagnostic.help(meant),
         (None, NameKind::Collective) => {
             diagnostic.help(format!("declare it: `collective {name} on ranks[n] {{ … }}`"))
         }

@@ -118,6 +118,17 @@ fn missing_rank(site: &Site<'_>) -> Option<SyntaxError> {
         return None;
     }
     let span = site.span(first).to(site.span(site.at - 1));
+    if site.found() == Some(Kind::Colon) && first + 1 == site.at {
+        let name = site.word(first);
+        return Some(SyntaxError {
+            code: code::SYNTAX,
+            title: "a label without its quote".to_owned(),
+            span,
+            label: "`'` must stand before it".to_owned(),
+            help: Some(format!("for example `'{name}: for c in 0..n {{ … }}`")),
+            related: None,
+        });
+    }
     let text = &site.input.text[span.range()];
     let text = if text.len() > 40 || text.contains('\n') { site.word(first) } else { text };
     Some(SyntaxError {

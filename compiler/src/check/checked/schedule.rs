@@ -42,6 +42,8 @@ pub struct Clauses {
     pub via_switch: bool,
     /// Elements are narrowed to this type in transit.
     pub wire: Option<Wire>,
+    /// Labels whose moves take channels of their own.
+    pub labels: Vec<String>,
 }
 
 /// `when size OP SIZE { … }`.
@@ -89,6 +91,10 @@ impl Clauses {
             avoid: self.avoid.clone().or_else(|| outside.avoid.clone()),
             via_switch: self.via_switch || outside.via_switch,
             wire: self.wire.or(outside.wire),
+            labels: {
+                let more = outside.labels.iter().filter(|label| !self.labels.contains(label));
+                self.labels.iter().chain(more).cloned().collect()
+            },
         }
     }
 }

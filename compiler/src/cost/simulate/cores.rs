@@ -168,7 +168,7 @@ impl Simulation<'_> {
         let other = cores.cores[core].last.is_some_and(|last| last != rank);
         cores.cores[core].runs = Some(rank);
         cores.cores[core].last = Some(rank);
-        let from = if other { now + cores.switch } else { now };
+        let from = if other { now.saturating_add(cores.switch) } else { now };
         cores.cores[core].until = from;
         self.heap.push(Reverse((from, actors + core as u32)));
     }

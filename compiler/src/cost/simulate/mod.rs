@@ -336,7 +336,7 @@ impl<'a> Simulation<'a> {
         // What the engine does.
         let (first, middle) = (step.operands as usize, step.operands as usize + usize::from(step.sources));
         let last = middle + usize::from(step.destinations);
-        let mut work = 0;
+        let mut work: Time = 0;
         let (mut local, mut moved) = (0, 0);
         let again = |at: usize| self.again.get(at).copied().unwrap_or(false);
         for (at, end) in program.operands[first..middle].iter().enumerate() {
@@ -355,7 +355,7 @@ impl<'a> Simulation<'a> {
                 End::Peer(_) => (self.work.take, 0),
                 End::Put(_) => continue,
             };
-            work += cost.of(bytes);
+            work = work.saturating_add(cost.of(bytes));
             local += here;
             moved += 1;
         }
@@ -374,13 +374,13 @@ impl<'a> Simulation<'a> {
                 End::Peer(_) => (self.work.write, 0),
                 End::Take(_) => continue,
             };
-            work += cost.of(bytes);
+            work = work.saturating_add(cost.of(bytes));
             local += here;
             stored += 1;
         }
-        work += self.work.stream.of(bytes * moved.max(stored));
-        let begin = now + self.work.event;
-        let mut ends = begin + work;
+        work = work.saturating_add(self.work.stream.of(bytes * moved.max(stored)));
+        let begin = now.saturating_add(self.work.event);
+        let mut ends = begin.saturating_add(work);
         let mut cause = (why, from);
         let mut later = |at: Time, behind: Option<u32>| {
             if at > ends {
@@ -401,7 +401,7 @@ impl<'a> Simulation<'a> {
             if let End::Peer(owner) = *end {
                 let passage = self.ports.send(owner, rank, bytes, begin, record, None);
                 // A read goes there and comes back.
-                later(passage.through + 2 * self.ports.latency(passage.level), passage.behind);
+                later(passage.through.saturating_add(2 * self.ports.latency(passage.level)), passage.behind);
             }
         }
         for end in &program.operands[middle..last] {
@@ -443,7 +443,7 @@ impl<'a> Simulation<'a> {
                 let writer = plan.channels[channel as usize].writer.index();
                 let back = self.ports.credit(self.ports.level(rank, plan.blocks[writer].rank.0));
                 let slot = self.slot(own, self.taken[own]);
-                self.freed[slot] = ends + back;
+                self.freed[slot] = ends.saturating_add(back);
                 if self.keep {
                     self.freed_by[slot] = record;
                 }
@@ -453,7 +453,7 @@ impl<'a> Simulation<'a> {
         for &(reader, passage) in &passages {
             let own = copy * self.readers + reader as usize;
             let channel = program.reader_channel[reader as usize] as usize;
-            let arrival = ends.max(passage.through) + self.ports.latency(passage.level);
+            let arrival = ends.max(passage.through).saturating_add(self.ports.latency(passage.level));
             if program.token[channel] {
                 self.tokens[own].push_back((arrival, record));
             } else {

@@ -170,8 +170,9 @@ impl Ports {
             (way.waited, way.behind) = (start - way.enter, Some(self.user[port]));
         }
         way.enter = start;
-        way.leave = way.leave.max(start + busy);
-        self.free[port] = start + busy;
+        let end = start.saturating_add(busy);
+        way.leave = way.leave.max(end);
+        self.free[port] = end;
         self.user[port] = by;
         self.carried[port] += bytes;
     }

@@ -118,7 +118,8 @@ pub fn parse(text: &str) -> Result<Topology, FileError> {
     }
     let read: Text = toml::from_str(text).map_err(|error| {
         // A missing key is told of the table that lacks it; without a place it is the end of the file.
-        at(error.span().map_or(text.len(), |span| span.start), error.message().to_string())
+        let message = error.message().replace("expected u32", "expected a whole number below 4294967296");
+        at(error.span().map_or(text.len(), |span| span.start), message)
     })?;
 
     if read.name.get_ref().trim().is_empty() || read.name.get_ref().chars().any(char::is_control) {
