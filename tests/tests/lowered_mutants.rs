@@ -18,7 +18,7 @@ use compiler::elaborate::Request;
 use compiler::limits::Limits;
 use compiler::options::Options;
 use compiler::pipeline::{Loaded, load};
-use explore::{Verdict, explore};
+use explore::{Verdict, explore, explore_with};
 use mutate::Kind;
 use plan::plan::{ChannelKind, Operand, Plan};
 use plan::verify::verify;
@@ -180,4 +180,33 @@ fn no_mutant_of_a_lowered_plan_is_accepted_if_some_order_breaks_it() {
         let row = rows.get(&kind).unwrap_or_else(|| panic!("{kind:?} was never drawn"));
         assert!(row.equivalent < row.mutants, "{kind:?}: all are equivalent, so nothing is tested");
     }
+}
+
+/// Every order of two slices one after the other, and of more slots than are needed.
+#[test]
+fn no_order_breaks_two_slices_or_more_slots() {
+    let (mut plans, mut large) = (0, 0);
+    for (name, plan) in lowered(draw::seed()) {
+        let events: u32 = plan.steps.iter().map(|step| step.width).sum();
+        if events > 10 {
+            continue;
+        }
+        plans += 1;
+        for (slots, slices) in
+            [(plan.header.k_min, 2), (plan.header.k_min + 1, 1), (plan.header.k_min + 1, 2)]
+        {
+            match explore_with(&plan, slots, slices) {
+                Verdict::Right(_) => {}
+                Verdict::TooLarge => large += 1,
+                wrong => {
+                    panic!(
+                        "{name}, {slots} slots, {slices} slices: {wrong:?}\n{}",
+                        plan::display::show(&plan)
+                    )
+                }
+            }
+        }
+    }
+    println!("{plans} plans, {large} times too many orders");
+    assert!(plans > 100 && large * 10 < plans, "{plans} {large}");
 }

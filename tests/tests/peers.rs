@@ -21,6 +21,7 @@ use plan::interpret::scheduler::{Random, Stubborn};
 use plan::interpret::{Call, interpret};
 use plan::plan::{Operand, Plan, Role, Step};
 use plan::verify::{Limits as PlanLimits, least_slots, verify};
+use rcc_tests::layouts;
 use rcc_tests::library;
 use rcc_tests::oracle;
 use rcc_tests::pace::{Load, Policy, run};
@@ -54,13 +55,6 @@ fn standard(name: &str, ranks: u32, options: &Options) -> Compiled {
     library::compiled(&loaded, &request, options, &limits)
         .unwrap_or_else(|what| panic!("{what}"))
         .expect("allowed")
-}
-
-fn every_option() -> impl Iterator<Item = Options> {
-    let some = (1..=8).flat_map(|slots| [1, 2, 8].map(|blocks| (slots, blocks)));
-    some.flat_map(|(slots, blocks)| {
-        [true, false].map(|fuse| Options { slots, blocks, fuse, ..Options::default() })
-    })
 }
 
 /// With the slots it states, at sizes from one element to a thousand slices, messages alone and together.
@@ -147,7 +141,7 @@ fn whether_a_ring_hangs_is_told_by_the_plan_and_not_by_the_size() {
 fn a_ring_with_two_chunks_per_rank_never_hangs() {
     let mut seen: Vec<Plan> = Vec::new();
     for text in [RING_TWO_CHUNKS, RING_CHUNK_BY_CHUNK] {
-        for options in every_option() {
+        for options in layouts::every_pair() {
             for ranks in [2, 4, 8] {
                 let compiled = compiled(text, ranks, &options);
                 let plan = compiled.plan.plan();
@@ -175,7 +169,7 @@ fn halving_and_doubling_over_32_ranks_never_hangs() {
 #[test]
 fn two_ranks_that_both_send_first_never_hang() {
     let mut seen: Vec<Plan> = Vec::new();
-    for options in every_option() {
+    for options in layouts::every_pair() {
         let compiled = compiled(BOTH_SEND_FIRST, 2, &options);
         let plan = compiled.plan.plan();
         assert!(plan.header.k_min <= options.slots);
@@ -213,7 +207,7 @@ fn a_signal_waited_for_before_it_is_sent_is_refused() {
 
 #[test]
 fn a_reduction_whose_remote_and_local_index_differ() {
-    for options in every_option() {
+    for options in layouts::every_pair() {
         for ranks in 2..=5 {
             let compiled = compiled(REMOTE_AND_LOCAL_INDEX, ranks, &options);
             small_runs(compiled.plan.plan());

@@ -5,9 +5,11 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use compiler::cost::topology::Resources;
 use compiler::diagnostics::Diagnostic;
 use compiler::diagnostics::render::{Style, render};
 use compiler::elaborate::Request;
+use compiler::limits::Limits;
 use compiler::pipeline::{self, Compiled};
 use grammar::span::FileId;
 use grammar::{ParseLimits, ast, parse_bytes};
@@ -16,6 +18,9 @@ use plan::plan::Plan;
 
 use super::header::Stage;
 use super::{Failure, Program, execute, listing, snapshot};
+use crate::draw::{self, Draw};
+use crate::layouts;
+use crate::mutate::Dice;
 use crate::naive::{Library, Stop, keeps_its_promise};
 
 /// The finest grain that the naive executor tries.
@@ -113,6 +118,7 @@ pub(super) fn right(program: &Program) -> Result<Right, Failure> {
         judge(saved_and_loaded(plan));
         if ends {
             judge(execute::oracle(&compiled, turn));
+            judge(laid_out_otherwise(program, request, turn));
             judge(execute::threads(&compiled, turn));
             judge(naive.agrees(program, request));
         }
@@ -141,6 +147,23 @@ pub(super) fn right(program: &Program) -> Result<Right, Failure> {
     }
     right.warnings = warnings.text(program);
     if wrong.is_empty() { Ok(right) } else { Err(wrong.join("\n\n").into()) }
+}
+
+/// The same program in any other layout, under the oracle.
+fn laid_out_otherwise(program: &Program, request: &Request, turn: usize) -> Result<(), String> {
+    let seed = draw::seed();
+    let mut draw = Draw::new(seed, turn as u64);
+    let options = layouts::any(&mut |bound| draw.below(bound));
+    let told = |what: String| format!("RCC_TEST_SEED={seed}, {options:?}: {what}");
+    // Another layout may need more channels than a file allows.
+    let limits = Limits { resources: Resources::default(), ..program.limits };
+    match pipeline::compile(&program.loaded, request, &options, &limits, &mut |_| {}) {
+        Ok(compiled) => execute::oracle(&compiled, turn).map_err(told),
+        Err(pipeline::Failure::Excluded { why, .. }) => Err(told(format!("it is excluded: {why}"))),
+        Err(pipeline::Failure::Wrong(all)) => {
+            Err(told(format!("it is refused\n{}", rendered(program, &all))))
+        }
+    }
 }
 
 /// Distinct warnings in the order found: one for each place and code.
