@@ -22,7 +22,9 @@ impl Flow {
         // One thing at a time: fetches that wait for nothing else go side by side.
         let mut flow = Flow { widest: self.widest, guarded: self.guarded, ..Flow::default() };
         flow.nodes = sorted.iter().map(|&old| self.nodes[old as usize]).collect();
-        flow.operands.reserve_exact(self.nodes.iter().map(|node| node.count as usize).sum());
+        // A table is as large as half of all that is there: each old one goes before the next new one comes.
+        drop((sorted, std::mem::take(&mut self.nodes)));
+        flow.operands.reserve_exact(flow.nodes.iter().map(|node| node.count as usize).sum());
         for node in &mut flow.nodes {
             let first = flow.operands.len();
             flow.operands.extend_from_slice(&self.operands[Flow::range(node)]);

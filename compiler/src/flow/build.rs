@@ -31,10 +31,9 @@ pub(crate) fn build(
     let live = Live::new(trace, graph);
     let mut flow = Flow::default();
     flow.nodes.reserve(trace.moves.len());
-    // All that moves read, and as many again, which passes may append. Room is no memory until it is written to, but to
-    // have to move is time and memory.
+    // All that moves read; few programs have passes append more.
     let operands = trace.sources.len() + trace.moves.iter().filter(|mv| adds(trace, mv)).count();
-    flow.operands.reserve(2 * operands);
+    flow.operands.reserve(operands);
     let within = |mv: &Move| trace.sources(mv).iter().all(|source| source.rank == mv.to.rank);
     let copies = trace.moves.iter().any(within);
     let mut hazards = Hazards::new(places, copies);
@@ -69,15 +68,13 @@ pub(crate) fn build(
             kind: Kind::Copy,
             round_each: false,
             post: false,
-            alone: false,
             gone: false,
             lane: 0,
             home: Home { buffer: exit.place.buffer, cell: exit.place.cell, stored: true },
             round: 0,
-            hazard: 0,
             span: spans.implements,
         });
-        hazards.group(&mut flow, id.index());
+        hazards.group(&mut flow, id.index(), false);
         cutter.exits.insert(exit.place, (id, exit.width));
     }
     let moves = &trace.moves;
@@ -88,11 +85,12 @@ pub(crate) fn build(
             step => start + moves[start..].iter().take_while(|mv| mv.step == step).count(),
         };
         let nodes = flow.nodes.len();
+        let mut alone = end - start == 1;
         for (index, mv) in (start as u32..).zip(&moves[start..end]) {
             let span = spans.of_origin[mv.origin.0 as usize];
-            cutter.cut(MoveId(index), end - start == 1, span, &mut flow);
+            alone &= cutter.cut(MoveId(index), span, &mut flow);
         }
-        hazards.group(&mut flow, nodes);
+        hazards.group(&mut flow, nodes, alone);
         start = end;
     }
     // Entry values that stay where they are.

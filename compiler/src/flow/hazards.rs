@@ -7,7 +7,7 @@
 //! Within a group all reads come first, so a node of the group that overwrites what another reads is no reason for
 //! a later round: the read is told to be done before that node instead.
 
-use super::{Flow, NodeId, Special};
+use super::{Flow, NEVER, NodeId, Special};
 use crate::graph::PlaceTable;
 use crate::trace::Place;
 
@@ -20,6 +20,8 @@ pub(super) struct Hazards<'a> {
     /// Who read it in that last round, and one more than the last round in which another one did. Empty if no
     /// rank copies within itself.
     reader: Vec<(u32, u32)>,
+    /// Of each node of the group at hand, as in `Flow::hazards`.
+    group: Vec<u32>,
 }
 
 /// A place, in one line of the cache: there are millions, and they are looked at in no order.
@@ -40,6 +42,7 @@ impl<'a> Hazards<'a> {
             places,
             cells: vec![Cell { written: 0, read: 0 }; len],
             writer: Vec::new(),
+            group: Vec::new(),
             reader: if copies { vec![(NOBODY, 0); len] } else { Vec::new() },
         }
     }
@@ -49,12 +52,16 @@ impl<'a> Hazards<'a> {
         self.cells[place as usize].written > 0
     }
 
-    /// Gives the nodes from `first` on their rounds: one group.
-    pub(super) fn group(&mut self, flow: &mut Flow, first: usize) {
+    /// Gives the nodes from `first` on their rounds: one group, whose nodes are of one move if `alone`.
+    pub(super) fn group(&mut self, flow: &mut Flow, first: usize, alone: bool) {
+        self.group.clear();
         if first + 1 == flow.nodes.len() {
             self.single(flow, first);
         } else {
             self.several(flow, first);
+        }
+        if !self.reader.is_empty() {
+            flow.hazards.extend(self.group.iter().map(|&hazard| if alone { hazard } else { NEVER }));
         }
     }
 
@@ -77,7 +84,8 @@ impl<'a> Hazards<'a> {
             flow.hazard_but_for.insert(NodeId(id as u32), but_for);
         }
         let round = round.max(hazard);
-        (flow.nodes[id].round, flow.nodes[id].hazard) = (round, hazard);
+        flow.nodes[id].round = round;
+        self.group.push(hazard);
         self.cells[home.clone()].fill(Cell { written: round + 1, read: 0 });
         if let Some(readers) = self.reader.get_mut(home.clone()) {
             readers.fill((NOBODY, 0));
@@ -117,8 +125,8 @@ impl<'a> Hazards<'a> {
             if let Some(but_for) = hazard_but_for {
                 flow.hazard_but_for.insert(NodeId(id as u32), but_for);
             }
-            let node = &mut flow.nodes[id];
-            (node.round, node.hazard) = (round, hazard);
+            flow.nodes[id].round = round;
+            self.group.push(hazard);
         }
         if first + 1 < flow.nodes.len() {
             // Who overwrites what another one reads comes no earlier than all that this one reads is there.
@@ -139,7 +147,7 @@ impl<'a> Hazards<'a> {
         // 2. Its writes, in the order written: a `+=` follows those before it into the same place.
         for id in first..flow.nodes.len() {
             let (to, width) = (home(flow, id), flow.nodes[id].width);
-            let mut round = flow.nodes[id].round.max(flow.nodes[id].hazard);
+            let mut round = flow.nodes[id].round.max(self.group[id - first]);
             for i in 0..width {
                 // Of those before it in the group, if some wrote the place.
                 round = round.max(self.cells[self.places.index(to.plus(i)) as usize].written);

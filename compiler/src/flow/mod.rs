@@ -53,6 +53,9 @@ pub(crate) struct Flow {
     pub(crate) guarded: bool,
     /// Guards of operands that have several, in chains: the node, and one more than where the next is.
     other_guards: Vec<(NodeId, u32)>,
+    /// By node, if some copy within their rank: one more than the last round in which its home was written or read before, 0 if
+    /// never; that much earlier it may be written. [`NEVER`]: another move reads and writes together with its own.
+    pub(crate) hazards: Vec<u32>,
     /// Of nodes that copy within their rank: a node that reads the very cells of their home, and the hazard but for that.
     pub(crate) hazard_but_for: FxHashMap<NodeId, (NodeId, u32)>,
 }
@@ -70,8 +73,6 @@ pub(crate) struct Node {
     pub(crate) round_each: bool,
     /// Apply the operator's outer part.
     pub(crate) post: bool,
-    /// No other move reads and writes together with its own.
-    pub(crate) alone: bool,
     /// Its value was merged into another node: it does nothing.
     pub(crate) gone: bool,
     /// From labels: which of several channels its messages take.
@@ -80,9 +81,6 @@ pub(crate) struct Node {
     pub(crate) home: Home,
     /// Length of the longest chain of nodes that must come before.
     pub(crate) round: u32,
-    /// One more than the last round in which its first home was written or read before, 0 if never; that much
-    /// earlier it may be written.
-    pub(crate) hazard: u32,
     pub(crate) span: SpanId,
 }
 
@@ -128,6 +126,8 @@ pub(crate) struct Special {
     pub(crate) others: u32,
 }
 
+/// In `Flow::hazards`: no earlier than it is.
+pub(crate) const NEVER: u32 = u32::MAX;
 /// In `Operand::maker`: it is the entry value of the place, nothing ever overwrites it, `Flow::special` has something on it.
 const ENTRY: u32 = 1 << 31;
 const STAYS: u32 = 1 << 30;

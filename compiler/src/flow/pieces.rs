@@ -41,8 +41,8 @@ pub(super) struct Cutter<'a> {
 pub(super) const ENTRY: u32 = u32::MAX;
 
 impl Cutter<'_> {
-    /// Adds the nodes of a move.
-    pub(super) fn cut(&mut self, id: MoveId, alone: bool, span: SpanId, flow: &mut Flow) {
+    /// Adds the nodes of a move; whether each of them may be looked at by itself (if the move is).
+    pub(super) fn cut(&mut self, id: MoveId, span: SpanId, flow: &mut Flow) -> bool {
         let mv = &self.trace.moves[id.0 as usize];
         let arity = arity(self.trace, mv);
         if self.trace.buffer(mv.to).kind == BufferKind::Signal && self.trace.sources(mv)[0].rank == mv.to.rank
@@ -50,10 +50,9 @@ impl Cutter<'_> {
             // A signal that a rank sends to itself tells it nothing new.
             let before = self.graph.read(id, 0, arity)[0];
             self.maker[self.graph.written(id, 0).0 as usize] = self.maker[before.0 as usize];
-            return;
+            return true;
         }
         let single = self.reads_itself(mv);
-        let nodes = flow.nodes.len();
         let mut start = 0;
         for i in 0..mv.width {
             if !self.makes(id, i) {
@@ -69,9 +68,7 @@ impl Cutter<'_> {
         if start < mv.width {
             self.piece(id, start..mv.width, span, flow);
         }
-        for node in &mut flow.nodes[nodes..] {
-            node.alone = alone && !single;
-        }
+        !single
     }
 
     /// Whether cell `i` does something that matters.
@@ -150,12 +147,10 @@ impl Cutter<'_> {
             kind,
             round_each: false,
             post: arity > 1 && kind == Kind::Fold && self.post(id, start),
-            alone: false,
             gone: false,
             lane: mv.lane,
             home: Home { buffer: to.buffer, cell: to.cell, stored: promised },
             round: 0,
-            hazard: 0,
             span,
         });
     }

@@ -5,7 +5,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::flow::{Flow, Kind, NodeId};
+use crate::flow::{Flow, Kind, NEVER, NodeId};
 use crate::options::Options;
 
 /// Lets makers store the copies of their values.
@@ -42,9 +42,10 @@ pub(super) fn copied(flow: &Flow, id: NodeId) -> Option<NodeId> {
     let before = flow.node(maker);
     // In a `step` another move may read the old value of the place, of which `hazard` knows nothing.
     // The maker itself may read the very cells: it does so before it writes.
+    let own = flow.hazards.get(id.index()).copied().filter(|&hazard| hazard != NEVER)?;
     let hazard = match flow.hazard_but_for.get(&id) {
         Some(&(reader, hazard)) if reader == maker => hazard,
-        _ => node.hazard,
+        _ => own,
     };
-    (node.alone && hazard <= before.round).then_some(maker)
+    (hazard <= before.round).then_some(maker)
 }

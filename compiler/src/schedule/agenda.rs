@@ -37,10 +37,12 @@ impl Agenda {
     pub(super) fn new(flow: &Flow, keys: &Keys, transfers: &Transfers, ranks: u32) -> Agenda {
         let mut made = keys.by_rank(flow);
         made.retain(|id| !flow.node(*id).gone);
-        let mut made = made.chunk_by(|a, b| flow.node(*a).rank == flow.node(*b).rank).peekable();
         let reads = reads(flow, keys, transfers);
+        let count = made.len() + reads.len();
+        let mut agenda =
+            Agenda { events: Vec::with_capacity(count), rounds: Vec::with_capacity(count), starts: vec![0] };
         let mut reads = reads.chunk_by(|a, b| a.rank == b.rank).peekable();
-        let mut agenda = Agenda { events: Vec::new(), rounds: Vec::new(), starts: vec![0] };
+        let mut made = made.chunk_by(|a, b| flow.node(*a).rank == flow.node(*b).rank).peekable();
         let mut sorted: Vec<(u32, u32, u32, Event)> = Vec::new();
         for rank in (0..ranks).map(RankId) {
             // Those of one round in the order of their readers.

@@ -114,11 +114,11 @@ fn schedule_held(program: Held<'_>, options: &Options, sources: &Sources) -> Pla
     });
     drop(program);
     let (mut flow, transfers, blocks, run) = planned.expect("messages fit their channels");
-    resolve::keep_what_is_read(&mut flow, &transfers, &run);
+    let operands = resolve::keep_what_is_read(&mut flow, &transfers, &run);
 
     let resolver = Resolver::new(&head, &flow, &transfers, &memory, &places, &run);
     let waits = waits::find(&resolver, &run, &blocks);
-    let program = program::write(&resolver, &run, &blocks, &waits);
+    let program = program::write(&resolver, &run, &blocks, &waits, operands);
     let mut channels = Vec::new();
     for (link, &writer) in transfers.links.iter().zip(&run.writers) {
         let kind = if link.counter { ChannelKind::Counter } else { ChannelKind::Slots };

@@ -19,13 +19,18 @@ pub(super) struct Program {
     pub(super) waits: Vec<StepId>,
 }
 
-/// Writes the steps down.
-pub(super) fn write(resolver: &Resolver<'_>, run: &Run, blocks: &Blocks, waits: &Waits) -> Program {
+/// Writes the steps down. They have `operands` operands, at most.
+pub(super) fn write(
+    resolver: &Resolver<'_>,
+    run: &Run,
+    blocks: &Blocks,
+    waits: &Waits,
+    operands: usize,
+) -> Program {
     let mut program = Program::default();
     let count = run.ranks.iter().map(Vec::len).sum();
     program.steps.reserve_exact(count);
-    // Enough for all: untouched memory costs nothing.
-    program.operands.reserve(resolver.flow.operands.len() + 2 * count + resolver.transfers.list.len());
+    program.operands.reserve_exact(operands);
     // Events of one rank, block by block.
     let mut order: Vec<u32> = Vec::new();
     let mut step_of = vec![0; if waits.is_empty() { 0 } else { count }];

@@ -331,8 +331,9 @@ impl<'a> Resolver<'a> {
     }
 }
 
-/// Marks the homes that are read from memory as kept; done once transfers are settled.
-pub(super) fn keep_what_is_read(flow: &mut Flow, transfers: &Transfers, run: &Run) {
+/// Marks the homes that are read from memory as kept; done once transfers are settled. How many operands all steps have, at most.
+pub(super) fn keep_what_is_read(flow: &mut Flow, transfers: &Transfers, run: &Run) -> usize {
+    let mut operands = flow.extra.len();
     let mut kept: Vec<(NodeId, Place)> = Vec::new();
     let mut keep = |operand: &flow::Operand| {
         if let Some(maker) = operand.maker().filter(|_| !operand.entry()) {
@@ -343,12 +344,15 @@ pub(super) fn keep_what_is_read(flow: &mut Flow, transfers: &Transfers, run: &Ru
         match event {
             Event::Make(id) => {
                 let node = flow.node(id);
+                operands +=
+                    usize::from(node.count) + usize::from(node.home.stored) + transfers.fused(id).len();
                 if node.kind != Kind::Signal {
                     let local = Flow::range(node).filter(|&at| transfers.of_operand[at] == NONE);
                     local.for_each(|at| keep(&flow.operands[at]));
                 }
             }
             Event::Send(id) | Event::Aside(id) => {
+                operands += 2;
                 let transfer = &transfers.list[id.index()];
                 let from_memory = !matches!(transfer.sent, Sent::Later { aside: true } | Sent::Fused);
                 let sent_from_aside = matches!((event, transfer.sent), (Event::Send(_), Sent::Aside));
@@ -357,11 +361,14 @@ pub(super) fn keep_what_is_read(flow: &mut Flow, transfers: &Transfers, run: &Ru
                 }
             }
             Event::Save(reader, number) => {
+                operands += 2;
                 keep(&flow.operands[flow.node(reader).first as usize + number as usize]);
             }
         }
     }
+    operands += kept.len();
     for (maker, place) in kept {
         flow.keep(maker, place);
     }
+    operands
 }

@@ -221,10 +221,15 @@ pub(super) struct Wish {
 
 /// All transfers in the order of their readers.
 fn collect(flow: &Flow, keys: &Keys, readers: &[NodeId]) -> Vec<Wanted> {
-    // Enough for all: untouched memory costs nothing.
-    let mut list = Vec::with_capacity(flow.operands.len());
+    let (mut count, mut ranks) = (0, 0);
+    for node in flow.nodes.iter().filter(|node| !node.gone) {
+        for operand in flow.operands(node) {
+            count += usize::from(operand.place.rank != node.rank);
+            ranks = ranks.max(operand.place.rank.index() + 1);
+        }
+    }
+    let mut list = Vec::with_capacity(count);
     // By rank: how many messages the step at hand takes from it.
-    let ranks = flow.operands.iter().map(|operand| operand.place.rank.index() + 1).max().unwrap_or(0);
     let mut taken = vec![0u32; ranks];
     for &reader in readers.iter().filter(|id| !flow.node(**id).gone) {
         let node = flow.node(reader);
