@@ -14,7 +14,7 @@ use rcc_compiler::trace::Params;
 
 use crate::layouts;
 
-fn loaded(text: &str) -> Loaded {
+pub(crate) fn loaded(text: &str) -> Loaded {
     let files: Vec<(String, Vec<u8>)> = match text {
         "" => Vec::new(),
         _ => vec![("test.coll".to_string(), text.as_bytes().to_vec())],
@@ -44,20 +44,37 @@ fn told(plan: &Plan) -> (Vec<(BlockRef, Vec<BlockRef>)>, Plan) {
 
 /// Compiles both ways; whether the folded plan is the very same.
 fn compare(loaded: &Loaded, name: &str, shape: &[u32], options: &Options) -> Result<bool, Unfolded> {
+    compare_if_alike(loaded, name, shape, options)
+        .unwrap_or_else(|why| panic!("{name} at {shape:?} is not symmetric: {why}"))
+}
+
+/// The same; why not if ranks are not seen to be alike, or if the program is wrong, which both must say.
+pub(crate) fn compare_if_alike(
+    loaded: &Loaded,
+    name: &str,
+    shape: &[u32],
+    options: &Options,
+) -> Result<Result<bool, Unfolded>, String> {
     let algorithm = loaded.program.find(name).unwrap();
     let request =
         rcc_compiler::elaborate::Request { algorithm, shape: shape.to_vec(), params: Params::new() };
     let limits = Limits::default();
-    let by_one = match pipeline::compile_by_one(loaded, &request, options, &limits, &mut |_| {}) {
-        Ok(by_one) => by_one,
-        Err(NotByOne::Unlike(why)) => panic!("{name} at {shape:?} is not symmetric: {why:?}"),
-        Err(NotByOne::Failed(why)) => panic!("{name} at {shape:?}: {why:?}"),
+    let by_one = pipeline::compile_by_one(loaded, &request, options, &limits, &mut |_| {});
+    let whole = pipeline::compile(loaded, &request, options, &limits, &mut |_| {});
+    let (by_one, whole) = match (by_one, whole) {
+        (Ok(by_one), Ok(whole)) => (by_one, whole),
+        (Err(NotByOne::Unlike(why)), _) => return Err(why.title),
+        (Err(NotByOne::Failed(_)), Err(_)) => return Err("it is wrong".to_string()),
+        (Err(NotByOne::Failed(why)), Ok(_)) => panic!("{name} at {shape:?}, by one rank only: {why:?}"),
+        (Ok(_), Err(why)) => panic!("{name} at {shape:?}, as a whole only: {why:?}"),
     };
-    let folded = by_one.plan?;
+    let folded = match by_one.plan {
+        Ok(folded) => folded,
+        Err(why) => return Ok(Err(why)),
+    };
     assert_eq!(folded.folded().plan.header.proof, ProofStatus::BySymmetry);
     let unfolded =
         folded.unfold(&PlanLimits::default()).unwrap_or_else(|why| panic!("{name} at {shape:?}: {}", why[0]));
-    let whole = pipeline::compile(loaded, &request, options, &limits, &mut |_| {}).unwrap();
     let (of_fold, of_whole) = (told(unfolded.plan()), told(whole.plan.plan()));
     assert_eq!(of_fold.0, of_whole.0, "{name} at {shape:?}: the promise");
     let same = of_fold.1 == of_whole.1;
@@ -68,7 +85,7 @@ fn compare(loaded: &Loaded, name: &str, shape: &[u32], options: &Options) -> Res
     let (trace, graph) = pipeline::traced(loaded, &request, options.bytes, &limits).unwrap();
     rcc_compiler::validate::validate(&trace, &rcc_compiler::graph::Ends::new(&graph), &plan)
         .unwrap_or_else(|why| panic!("{name} at {shape:?}: {why:?}"));
-    Ok(same)
+    Ok(Ok(same))
 }
 
 /// What is laid out alike at all ranks is the very plan of all ranks; two slots leave rings room to do so.

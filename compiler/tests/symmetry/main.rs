@@ -3,6 +3,7 @@
 extern crate rcc_compiler as compiler;
 
 mod chosen;
+mod exchanges;
 mod folded;
 #[path = "../../../tests/src/layouts.rs"]
 #[allow(
