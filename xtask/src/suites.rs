@@ -71,12 +71,13 @@ pub(crate) fn deny() -> Suite {
 pub(crate) fn run(suites: &[Suite], only: Option<&str>, seed: Option<u64>) -> ExitCode {
     let clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs() % 1_000_000);
     let seed = seed.unwrap_or_else(clock);
+    // Before anything can stop it.
+    eprintln!("random choices: --seed {seed}");
     let outcome = Shell::new().map_err(Into::into).and_then(|sh| {
         sh.change_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
         sh.set_var("RCC_TEST_SEED", seed.to_string());
         run_all(&sh, suites, only)
     });
-    eprintln!("random choices: --seed {seed}");
     match outcome {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
