@@ -104,7 +104,9 @@ pub(crate) fn run(args: &args::Compile, output: &mut Output) -> Result<(), Failu
     }
     if let Some(rank) = args.rank {
         let choice = pipeline::choose(&loaded, &request, args.bytes);
-        return one_rank::run(args, RankId(rank), &loaded, &request, &choice, &how, &mut stages, output);
+        let (rank, loaded, request) = (RankId(rank), &loaded, &request);
+        let asked = one_rank::Asked { args, rank, loaded, request, choice: &choice, how: &how };
+        return one_rank::run(&asked, &mut stages, output);
     }
     let made = match made {
         Some(made) => made,
@@ -164,11 +166,16 @@ pub(crate) fn run(args: &args::Compile, output: &mut Output) -> Result<(), Failu
             output.line(&format!("written to {}", path.display()))?;
         }
     }
-    if args.timings && !args.json {
-        output.line("")?;
-        output.text(&stages.table())?;
+    timings(args, &stages, output)
+}
+
+/// The last that is printed, if it is asked for. (JSON has it within.)
+pub(crate) fn timings(args: &args::Compile, stages: &Stages, output: &mut Output) -> Result<(), Failure> {
+    if !args.timings || args.json {
+        return Ok(());
     }
-    Ok(())
+    output.line("")?;
+    output.text(&stages.table())
 }
 
 /// Refuses to write over what is read, and `-`, which elsewhere is standard output.

@@ -20,7 +20,7 @@ use serde::Serialize;
 use crate::args::{self, Stage};
 use crate::atomic;
 use crate::chosen::{self, Said};
-use crate::compile::explain;
+use crate::compile::{self, explain};
 use crate::emit;
 use crate::failure::Failure;
 use crate::make::{How, Made};
@@ -96,20 +96,29 @@ pub(crate) fn refuse(args: &args::Compile) -> Result<(), Failure> {
     ))
 }
 
+/// What is asked: which rank, of what, made how.
+pub(crate) struct Asked<'a> {
+    pub(crate) args: &'a args::Compile,
+    pub(crate) rank: RankId,
+    pub(crate) loaded: &'a Loaded,
+    pub(crate) request: &'a Request,
+    /// What the schedule comes to.
+    pub(crate) choice: &'a Choice,
+    pub(crate) how: &'a How,
+}
+
+impl Asked<'_> {
+    /// Steps are to be seen: those of all ranks, if they cannot be made otherwise.
+    fn wants_steps(&self) -> bool {
+        self.args.output.is_some() || self.args.emit == Some(Stage::Plan)
+    }
+}
+
 /// Proves, makes steps, and prints what the rank does.
-#[expect(clippy::too_many_arguments, reason = "what `compile` has at hand")]
-pub(crate) fn run(
-    args: &args::Compile,
-    rank: RankId,
-    loaded: &Loaded,
-    request: &Request,
-    choice: &Choice,
-    how: &How,
-    stages: &mut Stages,
-    output: &mut Output,
-) -> Result<(), Failure> {
+pub(crate) fn run(asked: &Asked<'_>, stages: &mut Stages, output: &mut Output) -> Result<(), Failure> {
+    let Asked { args, rank, loaded, choice, .. } = *asked;
     let busy = output.busy("compiling");
-    let found = find(args, rank, loaded, request, how, stages, output);
+    let found = find(asked, stages, output);
     drop(busy);
     let found = found?;
     match (args.emit, &found.steps) {
@@ -136,11 +145,7 @@ pub(crate) fn run(
     } else if args.emit.is_none() {
         tell(args, &found, rank, choice, output)?;
     }
-    if args.timings && !args.json {
-        output.line("")?;
-        output.text(&stages.table())?;
-    }
-    Ok(())
+    compile::timings(args, stages, output)
 }
 
 fn tell(
@@ -202,16 +207,8 @@ fn tell(
 }
 
 /// By symmetry, or else as a whole.
-fn find(
-    args: &args::Compile,
-    rank: RankId,
-    loaded: &Loaded,
-    request: &Request,
-    how: &How,
-    stages: &mut Stages,
-    output: &mut Output,
-) -> Result<Of, Failure> {
-    let wanted = args.output.is_some() || args.emit == Some(Stage::Plan);
+fn find(asked: &Asked<'_>, stages: &mut Stages, output: &mut Output) -> Result<Of, Failure> {
+    let Asked { args, rank, loaded, request, how, .. } = *asked;
     let How { topology, limits, .. } = how;
     let by_one = pipeline::compile_by_one_for(
         loaded,
@@ -229,7 +226,7 @@ fn find(
         Err(NotByOne::Failed(failure)) => return Err(explain(failure, loaded, output)),
         Err(NotByOne::Unlike(why)) => {
             output.diagnostic(&why, &loaded.sources);
-            return whole(args, rank, loaded, request, how, stages, output);
+            return whole(asked, stages, output);
         }
     };
     let quotient = &compiled.proved.quotient;
@@ -249,7 +246,7 @@ fn find(
         Ok(folded) => Steps::Folded(Box::new(folded)),
         Err(why) => {
             output.diagnostic(&diagnostics::symmetry::unfolded(&why, &quotient.trace), &loaded.sources);
-            if wanted {
+            if asked.wants_steps() {
                 let made = how.make(loaded, request, args.bytes, &mut |stage| stages.begin(stage.name()));
                 stages.end();
                 let made = made.map_err(|failure| explain(failure, loaded, output))?;
@@ -266,18 +263,10 @@ fn find(
 }
 
 /// As a whole: every rank is followed, and steps are made only if they are asked for.
-fn whole(
-    args: &args::Compile,
-    rank: RankId,
-    loaded: &Loaded,
-    request: &Request,
-    how: &How,
-    stages: &mut Stages,
-    output: &mut Output,
-) -> Result<Of, Failure> {
-    let wanted = args.output.is_some() || args.emit == Some(Stage::Plan);
+fn whole(asked: &Asked<'_>, stages: &mut Stages, output: &mut Output) -> Result<Of, Failure> {
+    let Asked { args, rank, loaded, request, how, .. } = *asked;
     let mut at_stage = |stage: pipeline::Stage| stages.begin(stage.name());
-    let made = match wanted {
+    let made = match asked.wants_steps() {
         true => how.make(loaded, request, args.bytes, &mut at_stage).and_then(|made| {
             let (trace, _) = pipeline::traced(loaded, request, args.bytes, &how.limits)?;
             let Made { compiled: Compiled { proved, plan }, chosen, .. } = made;

@@ -26,7 +26,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::collective::{BlockRef, Clause, Promise};
+use crate::collective::{BlockRef, Clause};
 use crate::ids::{BlockId, BufferId, ChannelId, RankId, SpanId, StepId};
 use crate::plan::{
     Block, Buffer, Channel, ChannelKind, Forms, Header, Operand, Overlap, Plan, Presence, ProofStatus, Role,
@@ -145,20 +145,8 @@ impl PlanBuilder {
             proof: ProofStatus::AllRanks,
         };
         let span = SourceSpan { file: 0, line: 1, column: 1, text: algorithm.to_string(), parent: None };
-        let plan = Plan {
-            header,
-            buffers: Vec::new(),
-            overlaps: Vec::new(),
-            channels: Vec::new(),
-            readers: Vec::new(),
-            blocks: Vec::new(),
-            steps: Vec::new(),
-            operands: Vec::new(),
-            waits: Vec::new(),
-            witnesses: Vec::new(),
-            promise: Promise::default(),
-            spans: SpanTable { files: vec![format!("{algorithm}.coll")], spans: vec![span.clone()] },
-        };
+        let spans = SpanTable { files: vec![format!("{algorithm}.coll")], spans: vec![span.clone()] };
+        let plan = Plan::empty(header, Vec::new(), spans);
         PlanBuilder {
             plan,
             blocks: Vec::new(),

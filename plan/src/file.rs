@@ -28,7 +28,6 @@ use std::io::{self, BufWriter, Write};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::collective::Promise;
 use crate::display::plural;
 use crate::plan::{Buffer, Header, Plan, SpanTable};
 use crate::roll;
@@ -278,20 +277,8 @@ fn decode(content: &[u8], limits: &LoadLimits) -> Result<Plan, LoadError> {
             if !header.scratch_cells.is_empty() {
                 return Err(malformed(&"scratch cells stand in the header"));
             }
-            let mut plan = Plan {
-                header,
-                buffers,
-                overlaps: Vec::new(),
-                channels: Vec::new(),
-                readers: Vec::new(),
-                blocks: Vec::new(),
-                steps: Vec::new(),
-                operands: Vec::new(),
-                waits: Vec::new(),
-                witnesses: Vec::new(),
-                promise: Promise { synchronised, ..Promise::default() },
-                spans,
-            };
+            let mut plan = Plan::empty(header, buffers, spans);
+            plan.promise.synchronised = synchronised;
             match roll::unpack(tables, &mut plan, limits.expanded) {
                 Ok(()) => Ok(plan),
                 Err(Fault::Malformed(why)) => Err(malformed(&why)),

@@ -337,6 +337,24 @@ impl Block {
 }
 
 impl Plan {
+    /// A plan in which nobody does anything yet, and nothing is promised.
+    pub fn empty(header: Header, buffers: Vec<Buffer>, spans: SpanTable) -> Plan {
+        Plan {
+            header,
+            buffers,
+            overlaps: Vec::new(),
+            channels: Vec::new(),
+            readers: Vec::new(),
+            blocks: Vec::new(),
+            steps: Vec::new(),
+            operands: Vec::new(),
+            waits: Vec::new(),
+            witnesses: Vec::new(),
+            promise: Promise::default(),
+            spans,
+        }
+    }
+
     /// Blocks of the larger of send and receive memory, at the rank where that is largest: the size of a call is so many times
     /// the bytes of a block.
     pub fn call_blocks(&self) -> u64 {

@@ -6,11 +6,16 @@
 use std::borrow::Cow;
 
 use plan::collective::BlockRef;
+use plan::dtype::{Dtype, Op};
 use plan::ids::{BufferId, RankId};
 use plan::interpret::scheduler::Scheduler;
 use plan::interpret::{Call, Outcome, interpret};
 use plan::plan::{Plan, Role};
 use plan::reference::{Reference, fill};
+use plan::verify::VerifiedPlan;
+use runtime::exec::Shape;
+use runtime::job::Job;
+use runtime::job::threads::run_threads;
 
 /// The forms that a plan serves; true: in place.
 pub fn forms(plan: &Plan) -> impl Iterator<Item = bool> {
@@ -59,6 +64,21 @@ pub fn keeps_promise(plan: &Plan, call: &Call, outcome: &Outcome) -> Result<(), 
                     "{name} @ {}: {} elements are wrong: {:?}",
                     rank.0, wrong.count, wrong.first
                 ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Runs it by threads over shared memory, in each form it serves, as one slice and as several, twice each.
+pub fn ranks_execute(plan: &VerifiedPlan) -> Result<(), String> {
+    for in_place in forms(plan) {
+        for elements in [1, 3001] {
+            let shape = Shape { elements, dtype: Dtype::F32, op: Op::Sum, in_place };
+            let job = Job { slot_bytes: Some(1024), iterations: 2, refill: true, ..Job::new(shape) };
+            let report = run_threads(plan, &job).map_err(|error| error.to_string())?;
+            if report.wrong != 0 {
+                return Err(format!("{} elements are wrong: {:?}", report.wrong, report.first_wrong));
             }
         }
     }

@@ -10,13 +10,9 @@ use plan::interpret::Call;
 use plan::interpret::clocks::findings;
 use plan::interpret::scheduler::{Random, RoundRobin};
 use plan::plan::{ChannelKind, Operand, Plan};
-use plan::verify::VerifiedPlan;
 use rcc_tests::draw::{self, Draw};
 use rcc_tests::mutate::Dice;
 use rcc_tests::{layouts, library, oracle};
-use runtime::exec::Shape;
-use runtime::job::Job;
-use runtime::job::threads::run_threads;
 
 /// Operands that name memory of other ranks.
 fn reaches(plan: &Plan) -> usize {
@@ -140,22 +136,12 @@ fn ranks_execute_them() {
                     let Some(plan) = compiled.map(|compiled| compiled.plan) else { continue };
                     if reaches(&plan) > 0 {
                         executed += 1;
-                        execute(&library::named(&loaded, &request), &plan);
+                        oracle::ranks_execute(&plan)
+                            .unwrap_or_else(|what| panic!("{}: {what}", library::named(&loaded, &request)));
                     }
                 }
             }
         }
     }
     assert!(executed > 50, "{executed}");
-}
-
-fn execute(named: &str, plan: &VerifiedPlan) {
-    for in_place in oracle::forms(plan) {
-        for elements in [1, 3001] {
-            let shape = Shape { elements, dtype: Dtype::F32, op: Op::Sum, in_place };
-            let job = Job { slot_bytes: Some(1024), iterations: 2, refill: true, ..Job::new(shape) };
-            let report = run_threads(plan, &job).unwrap_or_else(|error| panic!("{named}: {error}"));
-            assert_eq!(report.wrong, 0, "{named}: {:?}", report.first_wrong);
-        }
-    }
 }

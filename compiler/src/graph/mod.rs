@@ -25,6 +25,7 @@ pub(crate) use self::forms::ends_agree;
 pub use self::forms::forms_agree;
 pub use self::history::{Past, contents, histories, history, versions};
 pub use self::places::PlaceTable;
+pub(crate) use self::places::shared;
 pub use self::promise::{Proof, promise, promise_within};
 pub use self::waste::{Warning, WarningKind};
 use crate::trace::{MoveId, MoveKind, Trace};

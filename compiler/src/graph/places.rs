@@ -65,7 +65,7 @@ impl PlaceTable {
         }
         table.len = len as u32;
         if form == Form::Same && !trace.inplace.is_empty() {
-            table.share(trace);
+            table.shared = shared(trace, table.len, |place| table.index(place));
         }
         Ok(table)
     }
@@ -100,22 +100,6 @@ impl PlaceTable {
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
-
-    fn share(&mut self, trace: &Trace) {
-        let mut shared: Vec<u32> = (0..self.len).collect();
-        for overlap in &trace.inplace {
-            let left_is_in = trace.buffers[overlap.left.index()].kind == BufferKind::In;
-            for i in 0..overlap.cells {
-                let at = |buffer, cell| self.index(Place { buffer, rank: overlap.rank, cell });
-                let left = at(overlap.left, overlap.left_cell + i);
-                let right = at(overlap.right, overlap.right_cell + i);
-                // Whichever way round it was declared, the `in` cell stands for both.
-                let (kept, other) = if left_is_in { (left, right) } else { (right, left) };
-                shared[other as usize] = shared[kept as usize];
-            }
-        }
-        self.shared = shared;
-    }
 }
 
 /// Of each (buffer, rank): the stretch of cells that moves touch, if it is scratch.
@@ -140,4 +124,21 @@ fn touched_scratch(trace: &Trace) -> Vec<(u32, u32)> {
         }
     }
     touched
+}
+
+/// In place: by cell the number that stands for it, of `len` cells that `index` numbers. Of two that lie on each other, whichever
+/// way round that was declared, the `in` cell stands for both.
+pub(crate) fn shared(trace: &Trace, len: u32, index: impl Fn(Place) -> u32) -> Vec<u32> {
+    let mut shared: Vec<u32> = (0..len).collect();
+    for overlap in &trace.inplace {
+        let left_is_in = trace.buffers[overlap.left.index()].kind == BufferKind::In;
+        for i in 0..overlap.cells {
+            let at = |buffer, cell| index(Place { buffer, rank: overlap.rank, cell });
+            let left = at(overlap.left, overlap.left_cell + i);
+            let right = at(overlap.right, overlap.right_cell + i);
+            let (kept, other) = if left_is_in { (left, right) } else { (right, left) };
+            shared[other as usize] = shared[kept as usize];
+        }
+    }
+    shared
 }

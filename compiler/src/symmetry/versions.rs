@@ -14,7 +14,7 @@ use super::Seen;
 use super::action::Action;
 use super::keys::{Keys, Moment};
 use super::refusal::{Refusal, Why};
-use crate::graph::{Fault, FaultKind, Form, adds, arity};
+use crate::graph::{self, Fault, FaultKind, Form, adds, arity};
 use crate::trace::{BufferKind, MoveId, MoveKind, Place, Trace};
 
 /// No version.
@@ -72,18 +72,7 @@ impl Places {
         }
         let mut places = Places { per_rank, base, shared: Vec::new() };
         if form == Form::Same && !trace.inplace.is_empty() {
-            let mut shared: Vec<u32> = (0..per_rank * action.step).collect();
-            for overlap in &trace.inplace {
-                let left_is_in = trace.buffers[overlap.left.index()].kind == BufferKind::In;
-                for i in 0..overlap.cells {
-                    let at = |buffer, cell| places.own(Place { buffer, rank: overlap.rank, cell });
-                    let left = at(overlap.left, overlap.left_cell + i);
-                    let right = at(overlap.right, overlap.right_cell + i);
-                    let (kept, other) = if left_is_in { (left, right) } else { (right, left) };
-                    shared[other as usize] = shared[kept as usize];
-                }
-            }
-            places.shared = shared;
+            places.shared = graph::shared(trace, per_rank * action.step, |place| places.own(place));
         }
         places
     }

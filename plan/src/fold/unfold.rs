@@ -45,22 +45,11 @@ impl Folded {
         let order = self.order();
         let (blocks, steps) = (plan.blocks.len() as u32, plan.steps.len() as u32);
         let (channels, number) = self.channels(order);
+        let scratch_cells = plan.header.scratch_cells.repeat(order as usize);
+        let header = Header { scratch_cells, ..plan.header.clone() };
         let mut whole = Plan {
-            header: Header {
-                scratch_cells: plan.header.scratch_cells.repeat(order as usize),
-                ..plan.header.clone()
-            },
-            buffers: plan.buffers.clone(),
-            overlaps: Vec::new(),
-            channels: Vec::new(),
-            readers: Vec::new(),
-            blocks: Vec::new(),
-            steps: Vec::new(),
-            operands: Vec::new(),
-            waits: Vec::new(),
-            witnesses: Vec::new(),
             promise: self.promise(order),
-            spans: plan.spans.clone(),
+            ..Plan::empty(header, plan.buffers.clone(), plan.spans.clone())
         };
         for (times, c) in channels {
             let channel = &plan.channels[c as usize];
@@ -138,21 +127,12 @@ impl Folded {
         known.dedup();
         let find = |wanted: (RankId, u32)| BlockId::new(known.binary_search(&wanted).unwrap_or(0));
         let mut one = Plan {
-            header: plan.header.clone(),
-            buffers: plan.buffers.clone(),
             overlaps: plan
                 .overlaps
                 .iter()
                 .filter(|o| o.rank == home)
                 .filter_map(|&o| self.overlap(o, times))
                 .collect(),
-            channels: Vec::new(),
-            readers: Vec::new(),
-            blocks: Vec::new(),
-            steps: Vec::new(),
-            operands: Vec::new(),
-            waits: Vec::new(),
-            witnesses: Vec::new(),
             promise: Promise {
                 clauses: (plan.promise.clauses.iter().filter(|clause| clause.place.rank == home))
                     .map(|clause| Clause { place: self.block(clause.place, times), ..*clause })
@@ -160,7 +140,7 @@ impl Folded {
                 lists: plan.promise.lists.iter().map(|list| self.list(list, times)).collect(),
                 synchronised: plan.promise.synchronised,
             },
-            spans: plan.spans.clone(),
+            ..Plan::empty(plan.header.clone(), plan.buffers.clone(), plan.spans.clone())
         };
         for &(from, c) in &channels {
             let channel = &plan.channels[c as usize];

@@ -20,14 +20,9 @@ const NONE: u32 = u32::MAX;
 /// Writes the plan anew; none if a block would handle more tokens at once than a step can count.
 pub(super) fn write(old: &Plan, found: &Found) -> Option<Plan> {
     let mut plan = Plan {
-        channels: Vec::new(),
-        readers: Vec::new(),
-        blocks: Vec::new(),
-        steps: Vec::new(),
-        operands: Vec::new(),
-        waits: Vec::new(),
-        witnesses: Vec::new(),
-        ..old.clone()
+        overlaps: old.overlaps.clone(),
+        promise: old.promise.clone(),
+        ..Plan::empty(old.header.clone(), old.buffers.clone(), old.spans.clone())
     };
     let tokens = Tokens::new(old, found);
     let block_of = number_blocks(old, found, &tokens);
