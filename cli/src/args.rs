@@ -32,20 +32,26 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// The commands.
+/// The commands. A number below 0 is a value, which is refused by what is wrong with it.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Prove every algorithm in the files
+    #[command(allow_negative_numbers = true)]
     Check(Check),
     /// Compile one algorithm for one world shape
+    #[command(allow_negative_numbers = true)]
     Compile(Compile),
     /// Print a plan, with the source lines beside the steps
+    #[command(allow_negative_numbers = true)]
     Show(Show),
     /// Run an algorithm on this machine and compare its results with the truth
+    #[command(allow_negative_numbers = true)]
     Run(Run),
     /// Measure an algorithm over a range of sizes
+    #[command(allow_negative_numbers = true)]
     Bench(Bench),
     /// Explain an error code, or what a program's plan costs
+    #[command(allow_negative_numbers = true)]
     Explain(Explain),
     /// Put files into the canonical layout
     Fmt(Fmt),

@@ -133,6 +133,15 @@ fn between(site: &Site<'_>) -> Option<SyntaxError> {
         return Some(site.helped(code::SYNTAX, format!("unexpected {}", site.shown()), "not a clause", help));
     }
     let title = format!("`{word}` does not begin a clause{}", if in_label { " of a label" } else { "" });
+    if found.is_name() && !in_label && site.behind(1) == Some(Kind::OpenBrace) {
+        let help = format!("for example `'{word} {{ channel c % 2 }}`");
+        return Some(site.helped(
+            code::SYNTAX,
+            "a label without its quote",
+            "`'` must stand before it",
+            help,
+        ));
+    }
     let meant = match word {
         _ if in_label => Some("channel").filter(|_| word == "channels" || word == "lane"),
         "channel" => {
