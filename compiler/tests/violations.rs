@@ -8,7 +8,7 @@ mod mutate;
 use std::collections::BTreeMap;
 
 use plan::plan::Plan;
-use plan::verify::{Limits as PlanLimits, Violation, verify};
+use plan::verify::{Fault, IdFault, Limits as PlanLimits, Violation, verify};
 use rcc_compiler::diagnostics::render::{Style, render};
 use rcc_compiler::diagnostics::violation::violation;
 use rcc_compiler::elaborate::Request;
@@ -139,14 +139,48 @@ fn limits_are_raised_by_name() {
     };
     let usual = PlanLimits::default;
     for (limits, title, help) in [
-        (PlanLimits { steps: 3, ..usual() }, "28 steps", "--limit moves=N"),
-        (PlanLimits { places: 12, ..usual() }, "places", "--limit places=N"),
-        (PlanLimits { micro_steps: 3, ..usual() }, "micro-steps", "--limit moves=N"),
-        (PlanLimits { accesses: 3, ..usual() }, "operands", "--limit moves=N"),
+        (PlanLimits { steps: 3, ..usual() }, "28 steps", "--limit moves=3`"),
+        (PlanLimits { places: 12, ..usual() }, "places", "--limit places="),
+        (PlanLimits { micro_steps: 3, ..usual() }, "micro-steps", "--limit moves="),
+        (PlanLimits { accesses: 3, ..usual() }, "operands", "--limit moves="),
         (PlanLimits { ranks: 3, ..usual() }, "4 ranks", "use fewer ranks"),
-        (PlanLimits { promise_visits: 3, ..usual() }, "visits of values", "--limit moves=N"),
+        (PlanLimits { promise_visits: 3, ..usual() }, "visits of values", "--limit moves="),
     ] {
         let (said, advice) = told(limits);
         assert!(said.contains(title) && advice.contains(help), "{said}: {advice}");
+    }
+}
+
+/// What the advice names is enough, and no less is.
+#[test]
+fn limits_are_raised_far_enough() {
+    let sources = pipeline::load(&[], &Limits::default()).sources;
+    type Of = fn(&PlanLimits) -> u64;
+    let cases: [(&'static str, Of); 7] = [
+        ("places", |l| l.places),
+        ("overlaps", |l| l.places),
+        ("steps", |l| l.steps),
+        ("channel readers", |l| l.steps),
+        ("micro-steps", |l| l.micro_steps),
+        ("operands", |l| l.accesses),
+        ("accesses", |l| l.accesses),
+    ];
+    for (what, of) in cases {
+        for found in [1_000_000_000, 4_000_000_007] {
+            let fault = Fault::Ids(IdFault::Limit { what, found, limit: 1 });
+            let told = violation(&Violation { fault, sites: Vec::new() }, &sources).help.unwrap();
+            let (name, rest) =
+                told.split_once("--limit ").and_then(|(_, rest)| rest.split_once('=')).expect(&told);
+            let number: u64 = rest.split('`').next().unwrap().parse().unwrap();
+            let with = |number: u64| match name {
+                "moves" => Limits { moves: number, ..Limits::default() },
+                _ => Limits { places: number, ..Limits::default() },
+            };
+            assert!(of(&with(number).of_plan()) >= found, "{what}: {told}");
+            assert!(of(&with(number - 1).of_plan()) < found, "{what}: {told}");
+        }
+        let fault = Fault::Ids(IdFault::Limit { what, found: 1 << 33, limit: 1 });
+        let told = violation(&Violation { fault, sites: Vec::new() }, &sources).help.unwrap();
+        assert!(!told.contains("--limit"), "there is no such limit: {told}");
     }
 }

@@ -36,30 +36,38 @@ fn told(site: &Site) -> String {
 
 /// What to do.
 fn help(violation: &Violation) -> String {
-    let what = match &violation.fault {
-        Fault::Ids(IdFault::Limit { what, .. }) | Fault::Symbolic(SymbolicFault::Limit { what, .. }) => what,
-        Fault::Target(_) | Fault::More { .. } => return violation.help().to_string(),
+    match &violation.fault {
+        &Fault::Ids(IdFault::Limit { what, found, .. }) => enough(what, found),
+        // Where it was given up: twice as much.
+        &Fault::Symbolic(SymbolicFault::Limit { what, limit }) => enough(what, limit.saturating_mul(2)),
+        Fault::Target(_) | Fault::More { .. } => violation.help().to_string(),
         _ => {
             let steps = violation.sites.iter().take(STEPS).map(|site| format!("\n- {}", place(site)));
-            return format!(
-                "this is a fault of rcc: please report it with the program{}",
-                steps.collect::<String>()
-            );
+            let steps: String = steps.collect();
+            format!("this is a fault of rcc: please report it with the program{steps}")
         }
-    };
-    // By `Limits::of_plan`: what follows from which limit.
-    let raised = match *what {
-        "places" | "pairs of buffer and rank" | "overlaps" => "places",
-        "clauses × cells of the promise" | "operands of the promise" => "places",
-        "steps" | "blocks" | "channel readers" | "operands" | "micro-steps" | "accesses" => "moves",
-        "visits of values" => "moves",
+    }
+}
+
+/// Which limit to raise, and how far, so that there may be so many of something: by [`crate::limits::Limits::of_plan`].
+fn enough(what: &str, wanted: u64) -> String {
+    let (name, each) = match what {
+        "places" | "pairs of buffer and rank" | "overlaps" => ("places", 2),
+        "clauses × cells of the promise" | "operands of the promise" => ("places", 2),
+        "steps" | "blocks" | "channel readers" | "micro-steps" => ("moves", 10),
+        "operands" | "accesses" => ("moves", 25),
+        "visits of values" => ("moves", 10),
         "waits" | "waits × blocks of a rank" => {
             return "use fewer ranks, coarser chunks, or `--blocks 1`, where steps need not wait for other blocks"
                 .to_string();
         }
         _ => return "use fewer ranks".to_string(),
     };
-    format!("use fewer ranks or coarser chunks, or raise `--limit {raised}=N`")
+    // Most are counted in 32 bits, whatever the limit.
+    if wanted >= u64::from(u32::MAX) - 2 && what != "visits of values" {
+        return "use fewer ranks or coarser chunks".to_string();
+    }
+    format!("use fewer ranks or coarser chunks; `--limit {name}={}` raises the limit", wanted.div_ceil(each))
 }
 
 /// A step, for a report.
