@@ -5,6 +5,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "the edge: arguments, environment, files, clock")]
 
+mod allocator;
 mod args;
 mod atomic;
 mod bench;
@@ -44,15 +45,12 @@ use crate::args::{Cli, Command};
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// Takes memory from the system in large pages and keeps it for the next stage: about a quarter of the time of a large program.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     // A rank of a run is this program once more.
     if let Some(status) = runtime::launch::child_entry() {
         return ExitCode::from(u8::try_from(status).unwrap_or(3));
     }
+    allocator::keep_pages();
     let cli = Cli::parse();
     // To write beyond the limit for files is an error like a full disk; without a handler the signal ends the process
     // and leaves half a file behind. If there can be none, that is as it was.

@@ -6,6 +6,8 @@
 //! machine only ever adds. CPU time is told beside wall time: where the two differ, the machine was busy.
 #![allow(clippy::disallowed_methods, reason = "a benchmark has a clock and reads what the system says of it")]
 
+#[path = "../../../cli/src/allocator.rs"]
+mod allocator;
 mod measure;
 mod programs;
 mod slope;
@@ -17,10 +19,6 @@ use clap::Parser;
 
 use crate::measure::Measured;
 use crate::programs::{FAMILIES, Family, PROGRAMS, Program};
-
-/// The same as that of the `rcc` command.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Measures how long compilations take.
 #[derive(Debug, Parser)]
@@ -47,6 +45,7 @@ struct Args {
 }
 
 fn main() -> ExitCode {
+    allocator::keep_pages();
     let args = Args::parse();
     match run(&args) {
         Ok(met) if met || !args.check => ExitCode::SUCCESS,
