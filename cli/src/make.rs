@@ -16,6 +16,7 @@ use compiler::pipeline::{self, Compiled, Failure as PipelineFailure, Loaded, Sta
 use plan::dtype::Dtype;
 use plan::plan::Forms;
 
+use crate::allocator;
 use crate::chosen::Candidate;
 use crate::failure::Failure;
 use crate::machine;
@@ -74,8 +75,14 @@ impl How {
     ) -> Result<Made, PipelineFailure> {
         let choice = pipeline::choose(loaded, request, bytes);
         let wanted = self.wanted(bytes);
+        let mut at_stage = |stage| {
+            at_stage(stage);
+            if matches!(stage, Stage::Steps | Stage::Verify) {
+                allocator::give_back();
+            }
+        };
         let (compiled, chosen) =
-            pipeline::compile_for(loaded, request, &wanted, &self.topology, &self.limits, at_stage)?;
+            pipeline::compile_for(loaded, request, &wanted, &self.topology, &self.limits, &mut at_stage)?;
         Ok(Made { compiled, choice, chosen, candidates: Vec::new() })
     }
 

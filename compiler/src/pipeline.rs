@@ -40,8 +40,10 @@ pub enum Stage {
     /// Versions and values, then the promise, for each form. (The promise of a large program is proved beside `Lower`, in its
     /// time.)
     Prove,
-    /// Steps.
+    /// Who does what in which order, on which channels.
     Lower,
+    /// The steps. Not much of what was needed so far is needed any more, and what comes is large: a moment to give back memory.
+    Steps,
     /// V0–V5 and V7.
     Verify,
     /// What nobody said, chosen by the cost model; further layouts are lowered and verified in it.
@@ -52,8 +54,15 @@ pub enum Stage {
 
 impl Stage {
     /// All stages in order.
-    pub const ALL: [Stage; 6] =
-        [Stage::Elaborate, Stage::Prove, Stage::Lower, Stage::Verify, Stage::Choose, Stage::Validate];
+    pub const ALL: [Stage; 7] = [
+        Stage::Elaborate,
+        Stage::Prove,
+        Stage::Lower,
+        Stage::Steps,
+        Stage::Verify,
+        Stage::Choose,
+        Stage::Validate,
+    ];
 
     /// Its name.
     pub fn name(self) -> &'static str {
@@ -61,6 +70,7 @@ impl Stage {
             Stage::Elaborate => "elaborate",
             Stage::Prove => "prove",
             Stage::Lower => "lower",
+            Stage::Steps => "steps",
             Stage::Verify => "verify",
             Stage::Choose => "choose",
             Stage::Validate => "validate",
@@ -414,15 +424,17 @@ fn prove_and_lower(
         let kept = keeps_promise(trace, graph, loaded, request, limits)?;
         Ok(Made { kept, head: trace.without_moves(), ends: Ends::new(graph) })
     };
-    let lower = move || schedule::schedule_shared(program, options, &loaded.sources);
+    let lower = |at_stage: &mut dyn FnMut(Stage)| {
+        schedule::schedule_shared(program, options, &loaded.sources, &mut || at_stage(Stage::Steps))
+    };
     let (plan, made) = if is_large {
         at_stage(Stage::Lower);
-        let (plan, made) = join(true, lower, prove);
+        let (plan, made) = join(true, || lower(at_stage), prove);
         (plan, made?)
     } else {
         let made = prove()?;
         at_stage(Stage::Lower);
-        (lower(), made)
+        (lower(at_stage), made)
     };
     let plan = headed(plan, choice);
     if let Some(over) = resources::over(&plan, target) {

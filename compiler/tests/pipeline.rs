@@ -75,7 +75,11 @@ fn what_is_lowered_before_it_is_proved_is_refused_all_the_same() {
         let mut stages = Vec::new();
         let compiled = compile(&loaded, &request, &Options::default(), &limits, &mut |s| stages.push(s));
         let Err(Failure::Wrong(compiled)) = compiled else { panic!("`{name}` is compiled") };
-        assert_eq!(stages, [Stage::Elaborate, Stage::Prove, Stage::Lower], "`{name}` has a plan");
+        assert_eq!(
+            stages,
+            [Stage::Elaborate, Stage::Prove, Stage::Lower, Stage::Steps],
+            "`{name}` has a plan"
+        );
         assert_eq!(proved[0].code, code, "{:#?}", proved[0]);
         assert_eq!(format!("{proved:?}"), format!("{compiled:?}"));
     }

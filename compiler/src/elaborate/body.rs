@@ -302,6 +302,10 @@ impl<'e, 'p> Walker<'e, 'p> {
             let span = self.loops_span(item);
             self.room(moves, span)?;
             self.engine.machine.afford(turns, span)?;
+            // So many sources are sure to come, most of them of moves of their own: tables that grow are copied, and leave holes
+            // behind. Where there is no such room it may still turn out that none is needed.
+            let _ = self.out.moves.try_reserve(moves as usize);
+            let _ = self.out.sources.try_reserve(moves as usize);
         }
         self.innermost = (!item.nested).then_some(item);
         let done = loops::run(self, &item.loops, item.cost, &mut |walker: &mut Walker<'e, 'p>| {

@@ -42,12 +42,18 @@ use crate::{flow, passes};
 /// Schedules a proved trace. `graph` is that of the form [`Form::Disjoint`]. `header.k_min` is an upper bound: the slots with
 /// which the run of all blocks came to its end.
 pub fn schedule(trace: &Trace, graph: &ChunkGraph, options: &Options, sources: &Sources) -> Plan {
-    schedule_held(Held::Lent(trace, graph), options, sources)
+    schedule_held(Held::Lent(trace, graph), options, sources, &mut || {})
 }
 
-/// The same of a program that is let go of when nothing more is asked of it: steps take as much memory as moves.
-pub fn schedule_shared(program: Arc<(Trace, ChunkGraph)>, options: &Options, sources: &Sources) -> Plan {
-    schedule_held(Held::Shared(program), options, sources)
+/// The same of a program that is let go of when nothing more is asked of it: steps take as much memory as moves. `at_steps` is told
+/// when all is decided and only the steps have to be written.
+pub fn schedule_shared(
+    program: Arc<(Trace, ChunkGraph)>,
+    options: &Options,
+    sources: &Sources,
+    at_steps: &mut dyn FnMut(),
+) -> Plan {
+    schedule_held(Held::Shared(program), options, sources, at_steps)
 }
 
 /// A trace and its graph.
@@ -65,7 +71,12 @@ impl Held<'_> {
     }
 }
 
-fn schedule_held(program: Held<'_>, options: &Options, sources: &Sources) -> Plan {
+fn schedule_held(
+    program: Held<'_>,
+    options: &Options,
+    sources: &Sources,
+    at_steps: &mut dyn FnMut(),
+) -> Plan {
     let options = &options.countable();
     let (trace, graph) = program.get();
     let program = match passes::trees::run(trace, graph, options) {
@@ -118,6 +129,7 @@ fn schedule_held(program: Held<'_>, options: &Options, sources: &Sources) -> Pla
 
     let resolver = Resolver::new(&head, &flow, &transfers, &memory, &places, &run);
     let waits = waits::find(&resolver, &run, &blocks);
+    at_steps();
     let program = program::write(&resolver, &run, &blocks, &waits, operands);
     let mut channels = Vec::new();
     for (link, &writer) in transfers.links.iter().zip(&run.writers) {
