@@ -104,6 +104,7 @@ fn schedule_held(
         let mut flow = flow::build(trace, graph, &places, &finished, &spans, options, widest);
         passes::run(trace, graph, options, &mut flow);
         // With messages of one reader that fit their channels the run always ends.
+        debug_assert!(flow.nodes.iter().all(|node| node.width <= flow.widest), "no pass makes a node wider");
         let ends = !several && flow.widest <= options.slots.max(1);
         program = (!ends).then_some(held);
         let mut keys = Keys::new(&flow, head.ranks, in_parts);

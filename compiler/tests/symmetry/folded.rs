@@ -371,6 +371,12 @@ fn what_is_refused_is_told_of_the_ranks_as_they_are() {
     limits.target.connections_per_rank = 9;
     let mut wrong = folded(&loaded, "std::allreduce::ring", 6);
     wrong.plan.header.k_min = 1;
+    // All ranks have 66 steps: too many for this limit, which is not what is wrong.
+    let few = PlanLimits { micro_steps: 40, ..limits.clone() };
+    assert_eq!(
+        plan::verify::verify_folded(wrong.clone(), &few).unwrap_err()[0].code(),
+        "plan::v2_slot_count"
+    );
     let all = plan::verify::verify_folded(wrong, &limits).unwrap_err();
     assert_eq!(all[0].code(), "plan::v2_slot_count");
     let ranks: std::collections::BTreeSet<u32> = all[0].sites.iter().map(|site| site.rank.0).collect();

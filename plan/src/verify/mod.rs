@@ -185,15 +185,14 @@ fn rules(
         let symbolic = symbolic::check(&plan, &links, steps, limits);
         order.extend(coming);
         let order = Order(order);
-        // If it ends early V2 says why.
-        let accesses = match order.0.len() == plan.steps.len() {
-            true => of_accesses(&plan, &links, &order),
-            false => Err(Vec::new()),
-        };
+        // If it ends early V2 says why, and nothing else is asked.
+        let whole = order.0.len() == plan.steps.len();
+        let accesses = if whole { of_accesses(&plan, &links, &order) } else { Ok(()) };
         (order, accesses, symbolic)
     };
     let (k_min, (order, accesses, symbolic)) = join(is_large(&plan), free_of_deadlock, in_order);
     let k_min = k_min?;
+    debug_assert_eq!(order.0.len(), plan.steps.len(), "a plan that does not get stuck ends");
     accesses?;
     let symbolic = symbolic?;
     barrier::check(&plan, &links, &order, limits)?;
