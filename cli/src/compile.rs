@@ -2,6 +2,8 @@
 //!
 //! In: a target, a shape. Out: the plan as a file, a stage as text, times, or a line that says what was made.
 
+use std::path::Path;
+
 use compiler::chooser::Effort;
 use compiler::pipeline::{self, Compiled, Failure as PipelineFailure, Loaded};
 use plan::display::plural;
@@ -188,13 +190,20 @@ fn keeps_inputs(args: &args::Compile) -> Result<(), Failure> {
         ));
     }
     let inputs = [Some(&args.target), args.choice.schedule.as_ref(), args.topology.as_ref()];
-    match inputs.into_iter().flatten().find(|input| atomic::same(input, path)) {
-        None => Ok(()),
-        Some(input) => Err(Failure::usage_help(
-            format!("-o {} would overwrite {}, which is read", path.display(), input.display()),
-            format!("name another file, as in -o {}", path.with_extension("plan").display()),
-        )),
-    }
+    let read = |path: &Path| inputs.into_iter().flatten().find(|input| atomic::same(input, path));
+    let Some(input) = read(path) else { return Ok(()) };
+    // `ring.plan`, else `ring.1.plan`, and so on: one more than may be read.
+    let ending = &args.format;
+    let other = |at: usize| match at {
+        0 => path.with_extension(ending),
+        at => path.with_extension(format!("{at}.{ending}")),
+    };
+    let free = (0..inputs.len()).map(other).find(|path| read(path).is_none());
+    let free = free.unwrap_or_else(|| other(inputs.len()));
+    Err(Failure::usage_help(
+        format!("-o {} would overwrite {}, which is read", path.display(), input.display()),
+        format!("name another file, as in -o {}", free.display()),
+    ))
 }
 
 /// Refuses options that speak of one algorithm, where only a collective is named.

@@ -25,7 +25,7 @@ pub(crate) fn schedule(choice: &Choice) -> Option<String> {
     }
     if !choice.labels.is_empty() {
         let labels: Vec<String> = choice.labels.iter().map(|label| format!("'{label}")).collect();
-        clauses.push(format!("channels of their own for {}", labels.join(", ")));
+        clauses.push(format!("channels chosen for {}", labels.join(", ")));
     }
     let clauses = if clauses.is_empty() { "nothing is asked for".to_string() } else { clauses.join("; ") };
     Some(format!("schedule: {said}: {clauses}"))

@@ -133,11 +133,13 @@ fn what_cannot_be_folded_is_made_as_a_whole() {
         .ends(0)
         .says("coll::not_folded")
         .says("combined in rank order")
+        .says("take the steps of all ranks")
         .shows("proved (by symmetry)");
     rcc(&["compile", "std::allreduce::two_shot", "--ranks", "4", "--rank", "1", "-o", plan])
         .ends(0)
         .says("coll::not_folded")
         .says("combined in rank order")
+        .says("take the steps of all ranks")
         .shows("proved (all ranks)");
     rcc(&["show", plan]).ends(0).shows("every rank was followed");
     rcc(&["compile", "std::allreduce::tree", "--ranks", "4", "--rank", "1", "-o", plan])

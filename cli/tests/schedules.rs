@@ -184,10 +184,10 @@ fn what_is_said_of_labels_is_told() {
     };
     let labels =
         "schedule for star { 'up { channel 1 } when size < 1 MiB { 'down { channel r } channels 2 } }";
-    of(labels, &[]).ends(0).shows("schedule: outside every `when`: channels of their own for 'up\n");
+    of(labels, &[]).ends(0).shows("schedule: outside every `when`: channels chosen for 'up\n");
     of(labels, &["-b", "1K"])
         .ends(0)
-        .shows("schedule: when size < 1 MiB: channels 2; channels of their own for 'down, 'up\n");
+        .shows("schedule: when size < 1 MiB: channels 2; channels chosen for 'down, 'up\n");
     of("schedule for star { }", &[]).ends(0).shows("schedule: for all sizes: nothing is asked for\n");
     of("schedule for ring { channels 2 }", &[])
         .ends(1)

@@ -177,14 +177,23 @@ fn inputs_stay_as_they_are() {
         [(&ring, ring.as_str()), (&ring, link), (&schedule, &schedule), (&machine, &machine)]
     {
         let before = std::fs::read(input).unwrap();
-        for more in
-            [&["-o", written][..], &["-o", written, "--rank", "1"], &["-o", written, "--target", "dot"]]
-        {
-            rcc(&[&all[..], more].concat()).ends(2).says("would overwrite").says(".plan");
+        for (more, ending) in [
+            (&["-o", written][..], "plan"),
+            (&["-o", written, "--rank", "1"], "plan"),
+            (&["-o", written, "--target", "dot"], "dot"),
+        ] {
+            let other = std::path::Path::new(written).with_extension(ending);
+            let other = format!("as in -o {}", other.display());
+            rcc(&[&all[..], more].concat()).ends(2).says("would overwrite").says(&other);
             assert_eq!(std::fs::read(input).unwrap(), before);
         }
     }
     rcc(&[&all[..], &["-o", "-"]].concat()).ends(2).says("`-` is none");
+    // What is proposed is not read either.
+    let dotted = file(&folder, "schedule.dot", std::fs::read(&schedule).unwrap());
+    rcc(&["compile", &ring, "-n", "4", "--schedule", &dotted, "-o", &dotted, "--target", "dot"])
+        .ends(2)
+        .says("schedule.1.dot");
     let plan = folder.path().join("ring.plan");
     let plan = plan.to_str().unwrap();
     for _ in 0..2 {

@@ -16,7 +16,7 @@ pub struct Choice {
     pub copies: Option<u32>,
     /// What the plan asks of its executor.
     pub plan: Schedule,
-    /// Labels whose moves take channels of their own.
+    /// Labels whose moves take channels that are chosen for them.
     pub labels: Vec<String>,
     /// The number of the `when` that matched; none: what stands outside.
     pub when: Option<usize>,

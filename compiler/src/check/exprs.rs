@@ -100,16 +100,7 @@ impl Checker<'_> {
                 let known = scope.names().filter(|(_, e)| matches!(e, Entity::Variable(..)));
                 let nearest = self.nearest(name, known.map(|(name, _)| name));
                 let kind = NameKind::Variable;
-                self.error(
-                    span,
-                    ErrorKind::UnknownName {
-                        kind,
-                        name: name.into(),
-                        nearest: nearest.into_iter().collect(),
-                        is,
-                        of: None,
-                    },
-                );
+                self.error(span, ErrorKind::UnknownName { kind, name: name.into(), nearest, is, of: None });
                 self.wrong(span)
             }
         }
@@ -176,13 +167,8 @@ impl Checker<'_> {
                 self.nearest(&name.name, own.chain(Builtin::ALL.iter().map(|(name, _)| *name)))
             };
             let name_kind = NameKind::Function;
-            let kind = ErrorKind::UnknownName {
-                kind: name_kind,
-                name: name.name.clone(),
-                nearest: nearest.into_iter().collect(),
-                is,
-                of: None,
-            };
+            let kind =
+                ErrorKind::UnknownName { kind: name_kind, name: name.name.clone(), nearest, is, of: None };
             self.error(name.span, kind);
             return self.wrong(span);
         };
@@ -234,13 +220,7 @@ impl Checker<'_> {
                 let nearest = self.nearest(&name.name, known.map(|(name, _)| name));
                 let is = self.function_of(scope.unit, &name.name).map(|_| NameKind::Function);
                 let kind = NameKind::Table;
-                let kind = ErrorKind::UnknownName {
-                    kind,
-                    name: name.name.clone(),
-                    nearest: nearest.into_iter().collect(),
-                    is,
-                    of: None,
-                };
+                let kind = ErrorKind::UnknownName { kind, name: name.name.clone(), nearest, is, of: None };
                 self.error(name.span, kind);
                 self.wrong(span)
             }

@@ -76,13 +76,7 @@ impl Checker<'_> {
                         let nearest = self.nearest(&name.name, known);
                         let (kind, of) = (NameKind::Parameter, Some(called.name.to_owned()));
                         let name_text = name.name.clone();
-                        let kind = ErrorKind::UnknownName {
-                            kind,
-                            name: name_text,
-                            nearest: nearest.into_iter().collect(),
-                            is: None,
-                            of,
-                        };
+                        let kind = ErrorKind::UnknownName { kind, name: name_text, nearest, is: None, of };
                         self.error(name.span, kind);
                     }
                     index

@@ -86,7 +86,7 @@ impl Checker<'_> {
             .map(|(_, block)| block.label.clone())
             .collect();
         for label in unknown {
-            let nearest = self.nearest(&label.name, labels.names.iter().map(String::as_str));
+            let nearest = self.nearest(&label.name, labels.names.iter().map(String::as_str)).pop();
             let algorithm = labels.algorithm.map(|id| self.program.algorithm(id));
             let (of, declared) =
                 algorithm.map_or((String::new(), label.span), |a| (a.name.clone(), a.name_span));

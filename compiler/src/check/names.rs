@@ -129,13 +129,7 @@ impl Checker<'_> {
             let known = own.collective_names.iter().chain(&self.standard.collective_names);
             self.nearest(&name, known.map(String::as_str))
         };
-        let kind = ErrorKind::UnknownName {
-            kind: NameKind::Collective,
-            name,
-            nearest: nearest.into_iter().collect(),
-            is,
-            of: None,
-        };
+        let kind = ErrorKind::UnknownName { kind: NameKind::Collective, name, nearest, is, of: None };
         self.error(path.span, kind);
         None
     }
@@ -176,10 +170,10 @@ impl Checker<'_> {
         None
     }
 
-    /// The name most like `name`, if one is near enough.
-    pub(crate) fn nearest<'n>(&self, name: &str, known: impl Iterator<Item = &'n str>) -> Option<String> {
+    /// The name most like `name`, if one is near enough: one or none.
+    pub(crate) fn nearest<'n>(&self, name: &str, known: impl Iterator<Item = &'n str>) -> Vec<String> {
         let mut budget = self.suggestions.saturating_sub(self.errors.len() as u32);
-        nearest_within(&mut budget, name, known)
+        Vec::from_iter(nearest_within(&mut budget, name, known))
     }
 }
 

@@ -67,13 +67,7 @@ impl Checker<'_> {
                     self.nearest(&name.name, known)
                 };
                 let (kind, text) = (NameKind::Buffer, name.name.clone());
-                let kind = ErrorKind::UnknownName {
-                    kind,
-                    name: text,
-                    nearest: nearest.into_iter().collect(),
-                    is,
-                    of: None,
-                };
+                let kind = ErrorKind::UnknownName { kind, name: text, nearest, is, of: None };
                 self.error(name.span, kind);
                 self.skip_indices(scope, &region.indices);
                 return None;

@@ -99,13 +99,7 @@ impl Checker<'_> {
                 let nearest = self.nearest(&name.name, buffers.iter().map(|b| b.name.as_str()));
                 let (kind, text) = (NameKind::Buffer, name.name.clone());
                 let of = Some(callee_name.clone());
-                let kind = ErrorKind::UnknownName {
-                    kind,
-                    name: text,
-                    nearest: nearest.into_iter().collect(),
-                    is: None,
-                    of,
-                };
+                let kind = ErrorKind::UnknownName { kind, name: text, nearest, is: None, of };
                 self.error(name.span, kind);
                 wrong = true;
                 continue;

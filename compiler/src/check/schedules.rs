@@ -306,7 +306,7 @@ impl<'a> Checker<'a> {
                 name == lower || name.replace('i', "") == lower || name.trim_end_matches("ib") == lower
             };
             let nearest = names.clone().find(alike).map(str::to_owned);
-            let nearest = nearest.or_else(|| self.nearest(&word.name, names.clone()));
+            let nearest = nearest.or_else(|| self.nearest(&word.name, names.clone()).pop());
             let known = names.map(str::to_owned).collect();
             self.error(word.span, ErrorKind::UnknownWord { what, word: word.name.clone(), nearest, known });
         }

@@ -37,7 +37,7 @@ pub fn unfolded(why: &Unfolded, trace: &Trace) -> Diagnostic {
         Unfolded::Direct => "leave out --direct",
         Unfolded::Unlike => "try other numbers with --slots or --blocks, or --multicast flat",
         Unfolded::Everyone | Unfolded::Parts | Unfolded::Order => {
-            "`-o FILE` and `--emit plan` make the steps of all ranks"
+            "`-o FILE` and `--emit plan` take the steps of all ranks"
         }
     };
     Diagnostic::warning("coll::not_folded", title).label(trace.implements, told).help(help)

@@ -133,14 +133,14 @@ fn between(site: &Site<'_>) -> Option<SyntaxError> {
         return Some(site.helped(code::SYNTAX, format!("unexpected {}", site.shown()), "not a clause", help));
     }
     let title = format!("`{word}` does not begin a clause{}", if in_label { " of a label" } else { "" });
-    if found.is_name() && !in_label && site.behind(1) == Some(Kind::OpenBrace) {
+    let braces = found.is_name() && !in_label && site.behind(1) == Some(Kind::OpenBrace);
+    let unquoted = || {
         let help = format!("for example `'{word} {{ channel c % 2 }}`");
-        return Some(site.helped(
-            code::SYNTAX,
-            "a label without its quote",
-            "`'` must stand before it",
-            help,
-        ));
+        Some(site.helped(code::SYNTAX, "a label without its quote", "`'` must stand before it", help))
+    };
+    // What only a label has within its braces.
+    if braces && site.behind(2) == Some(Kind::Channel) {
+        return unquoted();
     }
     let meant = match word {
         _ if in_label => Some("channel").filter(|_| word == "channels" || word == "lane"),
@@ -156,6 +156,7 @@ fn between(site: &Site<'_>) -> Option<SyntaxError> {
     };
     let label = match meant {
         Some(meant) => format!("did you mean `{meant}`?"),
+        None if braces => return unquoted(),
         None if matches!(site.behind(1), Some(Kind::At | Kind::OpenBracket)) => {
             "moves stand in algorithms".to_owned()
         }

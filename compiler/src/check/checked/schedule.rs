@@ -42,7 +42,7 @@ pub struct Clauses {
     pub via_switch: bool,
     /// Elements are narrowed to this type in transit.
     pub wire: Option<Wire>,
-    /// Labels whose moves take channels of their own.
+    /// Labels whose moves take channels that are chosen for them.
     pub labels: Vec<String>,
 }
 
