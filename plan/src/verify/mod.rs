@@ -53,6 +53,7 @@ pub use symbolic::{Fault as SymbolicFault, Symbolic};
 pub use target::{Fault as TargetFault, Resource};
 pub use violation::{ChannelName, Fault, Line, Site, Violation};
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{OnceLock, mpsc};
 
 use self::clocks::Clocks;
@@ -161,41 +162,48 @@ pub fn verify_fresh(plan: Plan, limits: &Limits) -> Result<VerifiedPlan, Vec<Vio
     rules(plan, limits, deadlock::check_enough)
 }
 
-/// Every rule; `slots` is the half of V2 that finds `k_min`. The other half finds an order of the steps; V4 follows it while it
-/// still grows, then come V5 and V3, all beside the search for `k_min`. What an earlier rule says comes first all the same.
+/// Every rule; `slots` is the half of V2 that finds `k_min`. The other half finds an order of the steps. V4 follows it while it
+/// still grows, beside the search for `k_min`; whichever ends first goes on with V5 and V3. What an earlier rule says comes first
+/// all the same.
 fn rules(
     mut plan: Plan,
     limits: &Limits,
     slots: impl FnOnce(&Plan, &Links) -> Result<u32, Vec<Violation>>,
 ) -> Result<VerifiedPlan, Vec<Violation>> {
     let links = sound(&plan, limits)?;
+    let order = OnceLock::new();
+    let begun = AtomicBool::new(false);
+    let accesses = || {
+        let order = order.get().filter(|_| !begun.swap(true, Ordering::Relaxed))?;
+        Some(of_accesses(&plan, &links, order))
+    };
     let (stretches, coming) = mpsc::channel::<Vec<StepId>>();
-    let free_of_deadlock = || -> Result<u32, Vec<Violation>> {
-        // V4 may have given up; that is told later.
-        let found = deadlock::order(&plan, &links, &mut |stretch| drop(stretches.send(stretch.to_vec())));
+    let free_of_deadlock = || {
+        let mut steps = Vec::with_capacity(plan.steps.len());
+        deadlock::order(&plan, &links, &mut |stretch| {
+            steps.extend_from_slice(stretch);
+            // V4 may have given up; that is told later.
+            let _ = stretches.send(stretch.to_vec());
+        })?;
+        let order = order.get_or_init(|| Order(steps));
         // Nothing more will come.
         drop(stretches);
-        found?;
-        slots(&plan, &links)
+        let k_min = slots(&plan, &links)?;
+        Ok::<_, Vec<Violation>>((order, k_min, accesses()))
     };
     let in_order = || {
-        let mut order = Vec::with_capacity(plan.steps.len());
-        let mut coming = coming.into_iter().flatten();
-        let steps = coming.by_ref().inspect(|&step| order.push(step)).take(plan.steps.len());
+        let mut coming = coming.into_iter();
+        let steps = coming.by_ref().flatten().take(plan.steps.len());
         let symbolic = symbolic::check(&plan, &links, steps, limits);
-        order.extend(coming);
-        let order = Order(order);
-        // If it ends early V2 says why, and nothing else is asked.
-        let whole = order.0.len() == plan.steps.len();
-        let accesses = if whole { of_accesses(&plan, &links, &order) } else { Ok(()) };
-        (order, accesses, symbolic)
+        // Until there is all of it, or none.
+        coming.for_each(drop);
+        (symbolic, accesses())
     };
-    let (k_min, (order, accesses, symbolic)) = join(is_large(&plan), free_of_deadlock, in_order);
-    let k_min = k_min?;
-    debug_assert_eq!(order.0.len(), plan.steps.len(), "a plan that does not get stuck ends");
-    accesses?;
+    let (found, (symbolic, beside)) = join(is_large(&plan), free_of_deadlock, in_order);
+    let (order, k_min, here) = found?;
+    here.or(beside).unwrap_or_else(|| of_accesses(&plan, &links, order))?;
     let symbolic = symbolic?;
-    barrier::check(&plan, &links, &order, limits)?;
+    barrier::check(&plan, &links, order, limits)?;
     plan.header.k_min = k_min;
     plan.header.proof = ProofStatus::AllRanks;
     Ok(VerifiedPlan { plan, symbolic, hash: OnceLock::new() })
