@@ -2,9 +2,11 @@
 //!
 //! In: a plan of all ranks or a folded one, not verified yet, a target; if it asks too much of that, the trace that it comes from.
 //! Out: a [`Fault`] with the move, in the order of the program, whose block, channel end or connection is one too many. What
-//! stands for all ranks needs what each of them does; only who is at the other end has to be taken round.
+//! stands for all ranks needs what each of them does; only who is at the other end has to be taken round, and with that the move.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::hash::Hash;
 
 use plan::fold::Folded;
 use plan::ids::{BlockId, RankId, SpanId};
@@ -14,6 +16,7 @@ use rustc_hash::FxHashMap;
 
 use crate::schedule::spans::{self, Spans};
 use crate::source::Sources;
+use crate::symmetry::Quotient;
 use crate::trace::{MoveId, Trace};
 
 /// A rank that needs more than it has.
@@ -33,6 +36,8 @@ pub struct Fault {
     pub target: String,
     /// The move that needs one too many; none: no single move is to blame.
     pub mv: Option<MoveId>,
+    /// How many times that move is taken round to be the one at the rank, where one stands for all.
+    pub times: u32,
     /// The rank at the other end of what is too many.
     pub peer: Option<RankId>,
 }
@@ -61,8 +66,15 @@ pub(crate) struct Over {
 /// Something that a rank needs: how it is told from others, and the move that asks for it first.
 struct Need {
     /// The first move, or none.
-    mv: Option<MoveId>,
+    mv: Option<Turned>,
     peer: Option<RankId>,
+}
+
+/// A move, taken round so many times: never, in a plan of all ranks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Turned {
+    mv: MoveId,
+    times: u32,
 }
 
 /// The first rank that needs too much, of blocks, then of channel ends, then of connections.
@@ -70,15 +82,15 @@ pub(crate) fn over(plan: &Plan, target: &Target) -> Option<Over> {
     first_over(&World { plan, folded: None }, target)
 }
 
-/// The same of the ranks that stand for all. `trace` has their moves.
+/// The same of the ranks that stand for all. `quotient` has their moves.
 pub(crate) fn over_folded(
     folded: &Folded,
-    trace: &Trace,
+    quotient: &Quotient,
     sources: &Sources,
     target: &Target,
 ) -> Option<Fault> {
-    let world = World { plan: &folded.plan, folded: Some(folded) };
-    first_over(&world, target).map(|over| over.in_world(&world, trace, sources, target))
+    let world = World { plan: &folded.plan, folded: Some((folded, quotient)) };
+    first_over(&world, target).map(|over| over.in_world(&world, &quotient.trace, sources, target))
 }
 
 fn first_over(world: &World<'_>, target: &Target) -> Option<Over> {
@@ -107,7 +119,7 @@ impl Over {
         let Over { rank, what, needs, has, each } = self;
         let mut all = Moves::new(world, trace, &spans::intern(trace, sources)).needs(rank, what);
         // In the order of the program; what no move asks for comes first, and is never to blame.
-        all.sort_by_key(|need| need.mv);
+        all.sort_by(|a, b| world.order(a.mv, b.mv).then(a.peer.cmp(&b.peer)));
         let culprit = all.get((has / each) as usize);
         Fault {
             rank,
@@ -116,7 +128,8 @@ impl Over {
             has,
             copies: each,
             target: target.name.clone(),
-            mv: culprit.and_then(|need| need.mv),
+            mv: culprit.and_then(|need| need.mv).map(|turned| turned.mv),
+            times: culprit.and_then(|need| need.mv).map_or(0, |turned| turned.times),
             peer: culprit.and_then(|need| need.peer),
         }
     }
@@ -125,8 +138,8 @@ impl Over {
 /// A plan, and who is who in it.
 struct World<'a> {
     plan: &'a Plan,
-    /// What it is of, where it is folded.
-    folded: Option<&'a Folded>,
+    /// What it is of and the moves it comes from, where it is folded.
+    folded: Option<(&'a Folded, &'a Quotient)>,
 }
 
 impl World<'_> {
@@ -139,7 +152,7 @@ impl World<'_> {
             let reader = rank(block);
             match self.folded {
                 None => Reader { block, seen: reader, sees: writer },
-                Some(folded) => {
+                Some((folded, _)) => {
                     let times = folded.times[at];
                     let (seen, sees) = (folded.rank(reader, times), folded.rank(writer, folded.back(times)));
                     Reader { block, seen, sees }
@@ -148,11 +161,28 @@ impl World<'_> {
         })
     }
 
-    /// The ranks of a transfer as each of them sees it, if it stands for all: who gives, who takes.
-    fn transfer(&self, from: RankId, to: RankId) -> [(RankId, RankId); 2] {
-        let Some(folded) = self.folded else { return [(from, to); 2] };
+    /// The ranks of a transfer as each of them sees it, if it stands for all: who gives, who takes, how many times it is taken round.
+    fn transfer(&self, from: RankId, to: RankId) -> [(RankId, RankId, u32); 2] {
+        let Some((folded, _)) = self.folded else { return [(from, to, 0); 2] };
         let (home, times) = folded.home(from);
-        [(from, to), (home, folded.rank(to, folded.back(times)))]
+        let back = folded.back(times);
+        [(from, to, 0), (home, folded.rank(to, back), back)]
+    }
+
+    /// Which move comes first in the program; none comes before all.
+    fn order(&self, a: Option<Turned>, b: Option<Turned>) -> Ordering {
+        let by_number = || a.map(|a| a.mv).cmp(&b.map(|b| b.mv));
+        match (a, b, self.folded) {
+            (Some(a), Some(b), Some((_, quotient))) => {
+                quotient.order((a.mv, a.times), (b.mv, b.times)).then_with(by_number)
+            }
+            _ => by_number(),
+        }
+    }
+
+    /// The earlier of two moves.
+    fn earlier(&self, a: Turned, b: Turned) -> Turned {
+        if self.order(Some(b), Some(a)).is_lt() { b } else { a }
     }
 }
 
@@ -226,11 +256,11 @@ fn peers(plan: &Plan, step: &Step) -> impl Iterator<Item = RankId> {
 struct Moves<'a> {
     world: &'a World<'a>,
     /// By span, from, to: the first move.
-    between: FxHashMap<(SpanId, RankId, RankId), MoveId>,
+    between: FxHashMap<(SpanId, RankId, RankId), Turned>,
     /// By from, to: the first move of any line. A step that sends entry values along as it copies them is of no line.
-    pairs: FxHashMap<(RankId, RankId), MoveId>,
+    pairs: FxHashMap<(RankId, RankId), Turned>,
     /// By span and a rank that it reads or writes: the first move.
-    at: FxHashMap<(SpanId, RankId), MoveId>,
+    at: FxHashMap<(SpanId, RankId), Turned>,
 }
 
 impl<'a> Moves<'a> {
@@ -238,13 +268,15 @@ impl<'a> Moves<'a> {
         let (mut between, mut at) = (FxHashMap::default(), FxHashMap::default());
         let mut pairs = FxHashMap::default();
         for (m, mv) in trace.moves.iter().enumerate() {
-            let (id, span) = (MoveId(m as u32), spans.of_origin[mv.origin.0 as usize]);
-            at.entry((span, mv.to.rank)).or_insert(id);
+            let (mv_id, span) = (MoveId(m as u32), spans.of_origin[mv.origin.0 as usize]);
+            let here = Turned { mv: mv_id, times: 0 };
+            keep(world, &mut at, (span, mv.to.rank), here);
             for source in trace.sources(mv) {
-                for (from, to) in world.transfer(source.rank, mv.to.rank) {
-                    between.entry((span, from, to)).or_insert(id);
-                    pairs.entry((from, to)).or_insert(id);
-                    at.entry((span, from)).or_insert(id);
+                for (from, to, times) in world.transfer(source.rank, mv.to.rank) {
+                    let turned = Turned { mv: mv_id, times };
+                    keep(world, &mut between, (span, from, to), turned);
+                    keep(world, &mut pairs, (from, to), turned);
+                    keep(world, &mut at, (span, from), turned);
                 }
             }
         }
@@ -261,7 +293,8 @@ impl<'a> Moves<'a> {
         };
         if what == Resource::Blocks {
             let first = |block: &'a plan::plan::Block| {
-                steps(block).filter_map(|step| self.at.get(&(step.span, rank)).copied()).min()
+                let moves = steps(block).filter_map(|step| self.at.get(&(step.span, rank)).copied());
+                moves.reduce(|a, b| self.world.earlier(a, b))
             };
             return blocks().map(|block| Need { mv: first(block), peer: None }).collect();
         }
@@ -298,7 +331,7 @@ impl<'a> Moves<'a> {
                     let mv = self.of(step, rank, peer);
                     let need = found.entry(key).or_insert(Need { mv, peer: Some(peer) });
                     need.mv = match (need.mv, mv) {
-                        (Some(one), Some(other)) => Some(one.min(other)),
+                        (Some(one), Some(other)) => Some(self.world.earlier(one, other)),
                         (one, other) => one.or(other),
                     };
                 }
@@ -309,11 +342,19 @@ impl<'a> Moves<'a> {
 
     /// The first move of a step's line between two ranks, whichever way; else of any line; else the first that has to do with the
     /// rank.
-    fn of(&self, step: &Step, rank: RankId, peer: RankId) -> Option<MoveId> {
+    fn of(&self, step: &Step, rank: RankId, peer: RankId) -> Option<Turned> {
+        let earlier = |a, b| self.world.earlier(a, b);
         let ways = [(step.span, rank, peer), (step.span, peer, rank)];
-        let between = ways.iter().filter_map(|way| self.between.get(way).copied()).min();
-        let any =
-            || [(rank, peer), (peer, rank)].iter().filter_map(|pair| self.pairs.get(pair).copied()).min();
+        let between = ways.iter().filter_map(|way| self.between.get(way).copied()).reduce(earlier);
+        let any = || {
+            let pairs = [(rank, peer), (peer, rank)];
+            pairs.iter().filter_map(|pair| self.pairs.get(pair).copied()).reduce(earlier)
+        };
         between.or_else(any).or_else(|| self.at.get(&(step.span, rank)).copied())
     }
+}
+
+/// Notes a move, unless an earlier one is known.
+fn keep<K: Eq + Hash>(world: &World<'_>, known: &mut FxHashMap<K, Turned>, key: K, turned: Turned) {
+    known.entry(key).and_modify(|first| *first = world.earlier(*first, turned)).or_insert(turned);
 }

@@ -10,7 +10,7 @@ use crate::trace::Trace;
 
 /// A fault in words.
 pub(crate) fn fault(fault: &Fault, trace: &Trace, bindings: &mut Ask<'_>) -> Diagnostic {
-    let Fault { rank, what, needs, has, copies, ref target, mv, peer } = *fault;
+    let Fault { rank, what, needs, has, copies, ref target, mv, peer, .. } = *fault;
     let (one, many, limit) = match what {
         Resource::Blocks => ("block", "blocks", "blocks"),
         Resource::ChannelEnds => ("channel end", "channel ends", "channels"),

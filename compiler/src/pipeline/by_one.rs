@@ -150,8 +150,8 @@ fn folded(
             why = Unfolded::Parts;
             continue;
         }
-        if let Some(fault) = resources::over_folded(&folded, &quotient.trace, &loaded.sources, target) {
-            let mut bindings = |mv: MoveId| quotient.bindings(mv);
+        if let Some(fault) = resources::over_folded(&folded, quotient, &loaded.sources, target) {
+            let mut bindings = |mv: MoveId| quotient.bindings_turned(mv, fault.times);
             return Err(NoSteps::NoRoom(diagnostics::resources::fault(
                 &fault,
                 &quotient.trace,

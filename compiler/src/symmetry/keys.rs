@@ -123,15 +123,19 @@ impl Keys {
         false
     }
 
-    /// The loop variables of a move as they stand, as far as that is known.
-    pub(super) fn bindings(&self, mv: u32) -> Bindings {
+    /// The loop variables of a move, taken round so many times, as far as they are known.
+    pub(super) fn bindings(&self, mv: u32, times: u32) -> Bindings {
         let (site, _) = self.moves[mv as usize];
-        let (_, key) = self.of(mv);
+        let (parts, key) = self.of(mv);
+        let turn = |part: usize| match parts[part] {
+            Part::Turn { by, count } => turned(key[part], by, times, count),
+            Part::Still | Part::Phase => key[part],
+        };
         let mut found = Bindings::default();
         for variable in &self.variables[site as usize] {
             let Some((first, step, count)) = variable.range else { continue };
             let at = |turn: u64| first + step * if variable.rev { count - 1 - turn } else { turn } as i64;
-            found.0.push((variable.name.clone(), at(key[variable.part].into())));
+            found.0.push((variable.name.clone(), at(turn(variable.part).into())));
             let last = at(count - 1);
             found.1.push(Looped { variable: variable.name.clone(), range: variable.text, last });
         }

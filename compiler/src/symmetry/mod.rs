@@ -32,11 +32,13 @@ mod validate;
 mod values;
 mod versions;
 
+use std::cmp::Ordering;
+
 use plan::ids::RankId;
 
 use self::action::Within;
 pub use self::action::{Action, Turn};
-use self::keys::Keys;
+use self::keys::{Keys, Moment};
 pub use self::lower::{Lowered, Unfolded, lower};
 pub use self::prove::{Proof, prove};
 pub use self::rank::{RankCounts, RankMove, count_of_rank, of_rank};
@@ -164,7 +166,18 @@ impl Quotient {
 
     /// The loop variables of a move as they stood, for messages.
     pub fn bindings(&self, mv: MoveId) -> Bindings {
-        self.keys.bindings(mv.0)
+        self.keys.bindings(mv.0, 0)
+    }
+
+    /// The same of the move, taken round so many times.
+    pub(crate) fn bindings_turned(&self, mv: MoveId, times: u32) -> Bindings {
+        self.keys.bindings(mv.0, times)
+    }
+
+    /// Which of two moves, each taken round so many times, comes first in the program.
+    pub(crate) fn order(&self, a: (MoveId, u32), b: (MoveId, u32)) -> Ordering {
+        let moment = |(mv, times): (MoveId, u32)| Moment { mv: mv.0, times, writes: true };
+        self.keys.compare(moment(a), moment(b)).0
     }
 
     /// The ranks that stand for all.

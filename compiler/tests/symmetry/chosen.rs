@@ -129,7 +129,7 @@ fn what_is_too_large_is_taken_as_it_is() {
     assert_eq!(chosen.unwrap().untried, Some(Untried::TooLarge { micro_steps: 8 * 15 }));
 }
 
-/// By the machine or by `--limit`: whatever a rank has too few of is refused at the same line in the same words, and what is
+/// By the machine or by `--limit`: whatever a rank has too few of is refused at the same line, of the same move, in the same words, and what is
 /// enough for the one is enough for the other.
 #[test]
 fn one_rank_has_as_much_as_any() {
@@ -142,7 +142,7 @@ fn one_rank_has_as_much_as_any() {
         ("std::alltoall::bruck", 6),
         ("std::barrier::dissemination", 9),
     ] {
-        for most in 1..12 {
+        for most in 0..12 {
             for resources in [
                 Resources { blocks: Some(most), ..Resources::default() },
                 Resources { channels: Some(most), ..Resources::default() },
@@ -160,12 +160,22 @@ fn one_rank_has_as_much_as_any() {
                     Err(Failure::Wrong(told)) => Err(told),
                     Err(why) => panic!("{why:?}"),
                 };
+                // What a variable stands at is not known of one rank where its range is another one in each turn of the loop around.
+                let labels = |one: &Diagnostic| {
+                    let mut labels = one.labels.clone();
+                    if name.ends_with("bruck") {
+                        for label in &mut labels {
+                            label.text.truncate(label.text.find(", with").unwrap_or(label.text.len()));
+                        }
+                    }
+                    labels
+                };
                 let told = |verdict: &Result<(), Vec<Diagnostic>>| {
                     verdict
                         .as_ref()
                         .map_err(|told| {
                             assert!(told.iter().all(|one| one.code == "coll::target_limit"), "{told:?}");
-                            told.iter().map(|one| (one.title.clone(), one.labels[0].span)).collect::<Vec<_>>()
+                            told.iter().map(|one| (one.title.clone(), labels(one))).collect::<Vec<_>>()
                         })
                         .copied()
                 };
