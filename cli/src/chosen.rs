@@ -236,7 +236,8 @@ pub(crate) fn untried(why: &Untried) -> String {
         }
         Untried::TooLarge { micro_steps } => {
             format!(
-                "nothing is tried of {micro_steps} micro-steps: too many to be spelled out, and the model follows all ranks"
+                "nothing is tried of {micro_steps} micro-steps of all ranks, whom the model follows: too many to be spelled out{}",
+                if *micro_steps > LAYOUTS { format!(", more than {LAYOUTS}") } else { String::new() }
             )
         }
         Untried::Model(error) => error.to_string(),

@@ -8,7 +8,7 @@ use compiler::choice::Choice;
 use compiler::chooser::Chosen;
 use compiler::diagnostics;
 use compiler::elaborate::Request;
-use compiler::pipeline::{self, Compiled, Kept, Loaded, NotByOne, Proved};
+use compiler::pipeline::{self, Compiled, CompiledByOne, Kept, Loaded, NotByOne, Proved};
 use compiler::symmetry::{self, RankCounts};
 use compiler::trace::{Move, Trace};
 use plan::display::plural;
@@ -112,6 +112,11 @@ impl Asked<'_> {
     fn wants_steps(&self) -> bool {
         self.args.output.is_some() || self.args.emit == Some(Stage::Plan)
     }
+
+    /// Moves alone are to be seen: no steps are made, nor anything chosen for them.
+    fn wants_moves_alone(&self) -> bool {
+        self.args.emit == Some(Stage::Trace) && self.args.output.is_none() && !self.args.json
+    }
 }
 
 /// Proves, makes steps, and prints what the rank does.
@@ -210,18 +215,17 @@ fn tell(
 fn find(asked: &Asked<'_>, stages: &mut Stages, output: &mut Output) -> Result<Of, Failure> {
     let Asked { args, rank, loaded, request, how, .. } = *asked;
     let How { topology, limits, .. } = how;
-    let by_one = pipeline::compile_by_one_for(
-        loaded,
-        request,
-        &how.wanted(args.bytes),
-        topology,
-        limits,
-        &mut |stage| {
-            stages.begin(stage.name());
-        },
-    );
+    let mut at_stage = |stage: pipeline::Stage| stages.begin(stage.name());
+    let by_one = if asked.wants_moves_alone() {
+        pipeline::prove_by_one(loaded, request, args.bytes, limits, &mut at_stage)
+            .map(|proved| (proved, None, None))
+    } else {
+        let wanted = how.wanted(args.bytes);
+        pipeline::compile_by_one_for(loaded, request, &wanted, topology, limits, &mut at_stage)
+            .map(|(CompiledByOne { proved, plan }, chosen)| (proved, Some(plan), chosen))
+    };
     stages.end();
-    let (compiled, mut chosen) = match by_one {
+    let (proved, plan, mut chosen) = match by_one {
         Ok(compiled) => compiled,
         Err(NotByOne::Failed(failure)) => return Err(explain(failure, loaded, output)),
         Err(NotByOne::Unlike(why)) => {
@@ -229,7 +233,7 @@ fn find(asked: &Asked<'_>, stages: &mut Stages, output: &mut Output) -> Result<O
             return whole(asked, stages, output);
         }
     };
-    let quotient = &compiled.proved.quotient;
+    let quotient = &proved.quotient;
     let (counts, operands) = symmetry::count_of_rank(quotient, rank);
     let mut trace = head(&quotient.trace);
     if args.emit == Some(Stage::Trace) {
@@ -242,9 +246,10 @@ fn find(asked: &Asked<'_>, stages: &mut Stages, output: &mut Output) -> Result<O
         fill(&mut trace, quotient, &symmetry::of_rank(quotient, rank));
     }
     let mut status = ProofStatus::BySymmetry;
-    let steps = match compiled.plan {
-        Ok(folded) => Steps::Folded(Box::new(folded)),
-        Err(why) => {
+    let steps = match plan {
+        None => Steps::None,
+        Some(Ok(folded)) => Steps::Folded(Box::new(folded)),
+        Some(Err(why)) => {
             output.diagnostic(&diagnostics::symmetry::unfolded(&why, &quotient.trace), &loaded.sources);
             if asked.wants_steps() {
                 let made = how.make(loaded, request, args.bytes, &mut |stage| stages.begin(stage.name()));
@@ -258,7 +263,7 @@ fn find(asked: &Asked<'_>, stages: &mut Stages, output: &mut Output) -> Result<O
             }
         }
     };
-    let same_bits = compiled.proved.proof.same_bits;
+    let same_bits = proved.proof.same_bits;
     Ok(Of { trace, counts, status, all: quotient.moves, same_bits, steps, chosen })
 }
 

@@ -73,7 +73,7 @@ fn one_ranks_program_is_a_plan() {
         .shows("proved (by symmetry)")
         .shows("its program: 7 steps in 1 block, as at each of 4 ranks, k_min = 2")
         .shows("chosen for 64 MiB (assumed: no size is given) on 2-cores: up to 8 blocks, no direct access, 1 copy")
-        .shows("not free: direct, protocol")
+        .shows("not free: protocol")
         .shows("one rank's program, which is every rank's, written to");
     rcc(&["show", plan])
         .ends(0)
@@ -255,4 +255,21 @@ fn one_rank_is_made_for_a_machine() {
     assert_eq!(one["chosen"], all["chosen"]);
     let one = rcc(&["compile", "std::broadcast::chain", "-n", "4", "--rank", "1", "--json"]).ends(0).json();
     assert!(one["chosen"].is_null() && one["steps"].is_null());
+    // What nobody said is not told as given.
+    let ring = ["compile", "std::allreduce::ring", "-n", "8", "--rank", "0", "--json"];
+    let given =
+        |more: &[&str]| rcc(&[&ring[..], more].concat()).ends(0).json()["chosen"]["given"].to_string();
+    assert_eq!(given(&[]), "[\"protocol\"]");
+    assert_eq!(given(&["--direct", "never"]), "[\"direct\",\"protocol\"]");
+}
+
+/// Steps are neither made nor chosen where only moves are printed.
+#[test]
+fn moves_alone_are_proved_alone() {
+    let ring = ["compile", "std::allreduce::ring", "-n", "8", "--rank", "0", "--topology", "2-cores"];
+    let stages = |more: &[&str]| rcc(&[&ring[..], &["--timings"], more].concat()).ends(0).out;
+    let (moves, steps) = (stages(&["--emit", "trace"]), stages(&["--emit", "plan"]));
+    let has = |text: &str, stage: &str| text.lines().any(|line| line.trim_start().starts_with(stage));
+    assert!(has(&moves, "prove") && !has(&moves, "lower") && !has(&moves, "choose"), "{moves}");
+    assert!(has(&steps, "prove") && has(&steps, "lower") && has(&steps, "choose"), "{steps}");
 }

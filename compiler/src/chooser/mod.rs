@@ -150,7 +150,7 @@ pub enum Untried {
     },
     /// The model cannot follow it.
     Model(EstimateError),
-    /// The ranks of a folded plan are too many to be spelled out, and the model follows them all.
+    /// Of a folded plan all ranks together are more than [`LAYOUTS`], or than the limits: not spelled out, and the model follows them all.
     TooLarge {
         /// What they have.
         micro_steps: u64,

@@ -107,7 +107,9 @@ pub fn compile_by_one_for(
     let topology = &limited(topology, limits);
     let target = &topology.target();
     let task = Task { loaded, request, choice: &choice, limits, target };
-    // Direct access is laid out for all ranks together: asked for, it is refused here; not asked for, it is none.
+    // Direct access is laid out for all ranks together: asked for, it is refused here; not asked for, it is none, which is not
+    // the user's word.
+    let said = wanted.fixed.direct.is_some() || wanted.fixed.unfused;
     let direct = wanted.fixed.direct.or(Some(Direct::Never));
     let wanted = &Wanted { fixed: Fixed { direct, ..wanted.fixed }, ..*wanted };
     let options = usual(wanted, &choice, target);
@@ -118,7 +120,8 @@ pub fn compile_by_one_for(
     };
 
     at_stage(Stage::Choose);
-    let (plan, chosen) = choose_folded(plan, &task, &proved.quotient, &options, wanted, topology)?;
+    let (plan, mut chosen) = choose_folded(plan, &task, &proved.quotient, &options, wanted, topology)?;
+    chosen.given.retain(|&given| said || given != "direct");
     Ok((validated_by_one(proved, Ok(plan), limits, at_stage)?, Some(chosen)))
 }
 
@@ -200,8 +203,8 @@ fn choose_folded(
         let chosen = untried(Untried::All { micro_steps });
         return Ok((plan, chosen));
     }
-    // As many as may be followed where no rank speaks for others.
-    let few = quotient.moves <= task.limits.moves;
+    // As many as the chooser lays out in several ways where no rank speaks for others: each layout is spelled out.
+    let few = micro_steps <= chooser::LAYOUTS;
     let Some(whole) = few.then(|| plan.unfold(&of_plan).ok()).flatten() else {
         let chosen = untried(Untried::TooLarge { micro_steps });
         return Ok((plan, chosen));
