@@ -36,6 +36,8 @@ struct Tally {
     refused: usize,
     right: usize,
     by_one: usize,
+    /// With steps of one rank, chosen for a machine.
+    chosen_by_one: usize,
 }
 
 #[test]
@@ -56,6 +58,7 @@ fn nothing_panics_and_what_is_accepted_is_right() {
     println!("{tally:?}");
     let Tally { not_loaded, refused, right, by_one, .. } = tally;
     assert!([not_loaded, refused, right, by_one].iter().all(|&count| count > 50), "{tally:?}");
+    assert!(tally.chosen_by_one > 0, "{tally:?}");
 }
 
 /// A program with labels and schedules, and something wrong with it, mostly.
@@ -151,7 +154,7 @@ fn judge(text: &str, draw: &mut Draw, tally: &mut Tally) -> Result<(), String> {
         // The model takes a hundred times as long as all the rest.
         match draw.below(30) {
             0..8 => by_one(&loaded, request, &options, is_right, tally).map_err(at)?,
-            8 => chosen(&loaded, request, bytes, is_right, draw).map_err(at)?,
+            8 => chosen(&loaded, request, bytes, is_right, draw, tally).map_err(at)?,
             _ => {}
         }
     }
@@ -213,6 +216,7 @@ fn chosen(
     bytes: Option<u64>,
     is_right: bool,
     draw: &mut Draw,
+    tally: &mut Tally,
 ) -> Result<(), String> {
     let machine = builtin("2-cores").ok_or("no such machine")?;
     let wanted = Wanted {
@@ -223,9 +227,23 @@ fn chosen(
         effort: Effort::Quick,
     };
     match compile_for(loaded, request, &wanted, &machine, &limits(), &mut |_| {}) {
-        Ok(_) if !is_right => Err("chosen for a machine it is right".to_string()),
-        Ok((compiled, _)) => keeps_its_promise(compiled.plan.plan(), draw),
-        Err(Failure::Excluded { .. }) => Err("for a machine it is excluded".to_string()),
-        Err(Failure::Wrong(all)) => coded(all.iter().map(|d| d.code)),
+        Ok(_) if !is_right => return Err("chosen for a machine it is right".to_string()),
+        Ok((compiled, _)) => keeps_its_promise(compiled.plan.plan(), draw)?,
+        Err(Failure::Excluded { .. }) => return Err("for a machine it is excluded".to_string()),
+        Err(Failure::Wrong(all)) => coded(all.iter().map(|d| d.code))?,
+    }
+    // So are the steps of one rank, spelled out.
+    match pipeline::compile_by_one_for(loaded, request, &wanted, &machine, &limits(), &mut |_| {}) {
+        Ok(_) if !is_right => Err("by one rank, for a machine, it is right".to_string()),
+        Ok((made, _)) => {
+            let whole = made.plan.ok().and_then(|plan| plan.unfold(&plan::verify::Limits::default()).ok());
+            tally.chosen_by_one += usize::from(whole.is_some());
+            whole.map_or(Ok(()), |plan| keeps_its_promise(plan.plan(), draw))
+        }
+        Err(NotByOne::Unlike(_)) => Ok(()),
+        Err(NotByOne::Failed(Failure::Excluded { .. })) => {
+            Err("by one rank, for a machine, it is excluded".to_string())
+        }
+        Err(NotByOne::Failed(Failure::Wrong(all))) => coded(all.iter().map(|d| d.code)),
     }
 }

@@ -77,7 +77,7 @@ pub struct CompiledByOne {
 }
 
 /// The whole pipeline by symmetry: what the standing ranks do is proved, scheduled, verified and validated, for all ranks. Laid
-/// out as `options` say, for ranks on CPUs.
+/// out as `options` say, for ranks on CPUs: in layouts, too, that `compile_by_one_for` never takes.
 pub fn compile_by_one(
     loaded: &Loaded,
     request: &Request,
