@@ -95,11 +95,16 @@ pub(crate) fn over_folded(
 
 fn first_over(world: &World<'_>, target: &Target) -> Option<Over> {
     let copies = world.plan.header.copies;
+    let others = world.plan.header.ranks.saturating_sub(1);
     for (what, has) in [
         (Resource::Blocks, target.blocks_per_rank),
         (Resource::ChannelEnds, target.channel_ends_per_rank),
         (Resource::Connections, target.connections_per_rank),
     ] {
+        // No rank meets more others than there are: they need not be counted, of which there may be millions.
+        if what == Resource::Connections && others <= has {
+            continue;
+        }
         let each = if what == Resource::Connections { 1 } else { copies };
         let needs = count(world, what);
         let over = |&(_, &needs): &(usize, &u32)| needs.saturating_mul(each) > has;

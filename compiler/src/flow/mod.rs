@@ -265,18 +265,14 @@ impl Flow {
         (0..self.nodes.len() as u32).map(NodeId).filter(|id| !self.node(*id).gone)
     }
 
-    /// Marks the home of `maker` at a place as kept.
-    pub(crate) fn keep(&mut self, maker: NodeId, place: Place) {
-        let same = |home: &Home| home.buffer == place.buffer && home.cell == place.cell;
-        let main = &mut self.nodes[maker.index()].home;
-        if same(main) {
-            main.stored = true;
-            return;
-        }
+    /// Marks the home of `maker` at a place as kept; whether it was not yet.
+    pub(crate) fn keep(&mut self, maker: NodeId, place: Place) -> bool {
+        let same = |home: &&mut Home| home.buffer == place.buffer && home.cell == place.cell;
         let start = self.extra.partition_point(|&(node, _)| node < maker);
-        for (_, home) in self.extra[start..].iter_mut().take_while(|(node, _)| *node == maker) {
-            home.stored |= same(home);
-        }
+        let further = self.extra[start..].iter_mut().take_while(|(node, _)| *node == maker);
+        let mut homes =
+            [&mut self.nodes[maker.index()].home].into_iter().chain(further.map(|(_, home)| home));
+        homes.find(same).is_some_and(|home| !std::mem::replace(&mut home.stored, true))
     }
 }
 

@@ -112,6 +112,10 @@ impl ChunkGraph {
     /// The entry version of a place, if it has one.
     pub fn entry(&self, place: u32) -> Option<VersionId> {
         let entries = &self.versions[..self.entries as usize];
+        // Where all places before it have one too, as those of an input that is declared first, its number is known.
+        if entries.get(place as usize).is_some_and(|version| version.place == place) {
+            return Some(VersionId(place));
+        }
         entries.binary_search_by_key(&place, |v| v.place).ok().map(|i| VersionId(i as u32))
     }
 

@@ -34,7 +34,11 @@ pub(super) fn assign(flow: &Flow, transfers: &Transfers, run: &Agenda, options: 
     let mut ends = Vec::with_capacity(run.events.len());
     let channel = |id: TransferId| transfers.list[id.index()].channel;
     // Channels without data have one reader each, and stand before all that have several: their ends have their numbers.
+    let counters = transfers.links.iter().any(|link| link.counter);
     let counter = |end: u32| {
+        if !counters {
+            return false;
+        }
         let channel = if end < links { end } else { end - links };
         transfers.links.get(channel as usize).is_some_and(|link| link.counter)
     };
@@ -72,7 +76,7 @@ pub(super) fn assign(flow: &Flow, transfers: &Transfers, run: &Agenda, options: 
             ends.push(end);
         }
     }
-    deal(&mut sets, &ends, run, options.blocks)
+    deal(&mut sets, ends, run, options.blocks)
 }
 
 /// Where the maker of something that it reads from memory acts.
@@ -86,8 +90,8 @@ fn local_end(flow: &Flow, event: Event, end_of_node: &[u32]) -> Option<u32> {
 
 /// Numbers the sets of each rank in the order in which they first act. Where there are too many, those that only send are
 /// dealt to blocks of their own: they would stand before what their block has to take.
-fn deal(sets: &mut Sets, ends: &[u32], run: &Agenda, most: u32) -> Blocks {
-    let mut blocks = Blocks { of_event: Vec::with_capacity(ends.len()), starts: vec![0] };
+fn deal(sets: &mut Sets, ends: Vec<u32>, run: &Agenda, most: u32) -> Blocks {
+    let mut blocks = Blocks { of_event: ends, starts: vec![0] };
     let mut number = vec![NONE; sets.parent.len()];
     let mut flows: Vec<(u32, bool)> = Vec::new();
     let mut next = 0;
@@ -95,7 +99,8 @@ fn deal(sets: &mut Sets, ends: &[u32], run: &Agenda, most: u32) -> Blocks {
         let events = pair[0] as usize..pair[1] as usize;
         flows.clear();
         for at in events.clone() {
-            let set = sets.find(ends[at]);
+            let set = sets.find(blocks.of_event[at]);
+            blocks.of_event[at] = set;
             let sends = matches!(run.events[at], Event::Send(_) | Event::Aside(_));
             if number[set as usize] == NONE {
                 number[set as usize] = flows.len() as u32;
@@ -118,7 +123,7 @@ fn deal(sets: &mut Sets, ends: &[u32], run: &Agenda, most: u32) -> Blocks {
             number[set as usize] = next + first + *at % room;
             *at += 1;
         }
-        blocks.of_event.extend(events.map(|at| number[sets.find(ends[at]) as usize]));
+        blocks.of_event[events].iter_mut().for_each(|set| *set = number[*set as usize]);
         next += count.clamp(1, most);
         blocks.starts.push(next);
     }

@@ -132,7 +132,7 @@ fn schedule_held(
     let waits = waits::find(&resolver, &run, &blocks);
     at_steps();
     let program = program::write(&resolver, &run, &blocks, &waits, operands);
-    let mut channels = Vec::new();
+    let mut channels = Vec::with_capacity(transfers.links.len());
     for (link, &writer) in transfers.links.iter().zip(&run.writers) {
         let kind = if link.counter { ChannelKind::Counter } else { ChannelKind::Slots };
         channels.push(Channel { writer, readers: link.first_end..link.first_end + link.readers, kind });

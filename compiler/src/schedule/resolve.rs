@@ -334,21 +334,22 @@ impl<'a> Resolver<'a> {
 /// Marks the homes that are read from memory as kept; done once transfers are settled. How many operands all steps have, at most.
 pub(super) fn keep_what_is_read(flow: &mut Flow, transfers: &Transfers, run: &Run) -> usize {
     let mut operands = flow.extra.len();
-    let mut kept: Vec<(NodeId, Place)> = Vec::new();
-    let mut keep = |operand: &flow::Operand| {
-        if let Some(maker) = operand.maker().filter(|_| !operand.entry()) {
-            kept.push((maker, operand.place));
+    let keep = |flow: &mut Flow, at: usize| {
+        let operand = flow.operands[at];
+        match operand.maker().filter(|_| !operand.entry()) {
+            Some(maker) => usize::from(flow.keep(maker, operand.place)),
+            None => 0,
         }
     };
     for event in run.events() {
         match event {
             Event::Make(id) => {
-                let node = flow.node(id);
+                let node = *flow.node(id);
                 operands +=
                     usize::from(node.count) + usize::from(node.home.stored) + transfers.fused(id).len();
                 if node.kind != Kind::Signal {
-                    let local = Flow::range(node).filter(|&at| transfers.of_operand[at] == NONE);
-                    local.for_each(|at| keep(&flow.operands[at]));
+                    let local = Flow::range(&node).filter(|&at| transfers.of_operand[at] == NONE);
+                    local.for_each(|at| operands += keep(flow, at));
                 }
             }
             Event::Send(id) | Event::Aside(id) => {
@@ -357,18 +358,14 @@ pub(super) fn keep_what_is_read(flow: &mut Flow, transfers: &Transfers, run: &Ru
                 let from_memory = !matches!(transfer.sent, Sent::Later { aside: true } | Sent::Fused);
                 let sent_from_aside = matches!((event, transfer.sent), (Event::Send(_), Sent::Aside));
                 if from_memory && !sent_from_aside {
-                    keep(&flow.operands[transfer.operand as usize]);
+                    operands += keep(flow, transfer.operand as usize);
                 }
             }
             Event::Save(reader, number) => {
-                operands += 2;
-                keep(&flow.operands[flow.node(reader).first as usize + number as usize]);
+                let at = flow.node(reader).first as usize + number as usize;
+                operands += 2 + keep(flow, at);
             }
         }
-    }
-    operands += kept.len();
-    for (maker, place) in kept {
-        flow.keep(maker, place);
     }
     operands
 }

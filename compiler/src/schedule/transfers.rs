@@ -164,25 +164,45 @@ impl Transfers {
 
     /// The rank that sends it.
     pub(super) fn from(&self, id: TransferId) -> RankId {
-        self.links[self.list[id.index()].channel as usize].from
+        self.link(id).from
+    }
+
+    /// Whether every channel has one reader: its end then has its number, and the channel need not be looked up.
+    pub(super) fn plain(&self) -> bool {
+        self.ends as usize == self.links.len()
+    }
+
+    fn link(&self, id: TransferId) -> &Link {
+        &self.links[self.list[id.index()].channel as usize]
+    }
+
+    /// How many ranks take its message.
+    pub(super) fn readers(&self, id: TransferId) -> u32 {
+        if self.plain() { 1 } else { self.link(id).readers }
+    }
+
+    /// Which of them does.
+    fn reader(&self, id: TransferId) -> u32 {
+        if self.plain() { 0 } else { self.link(id).reader(id) }
     }
 
     /// The reader's end of its channel.
     pub(super) fn end(&self, id: TransferId) -> u32 {
-        let link = &self.links[self.list[id.index()].channel as usize];
-        link.first_end + link.reader(id)
+        match self.plain() {
+            true => self.list[id.index()].channel,
+            false => self.link(id).first_end + self.reader(id),
+        }
     }
 
     /// All transfers of the message that one of them is of: the first stands for it where it is sent.
     pub(super) fn message(&self, id: TransferId) -> impl Iterator<Item = TransferId> + use<> {
-        let link = &self.links[self.list[id.index()].channel as usize];
-        let first = id.0 - link.reader(id);
-        (first..first + link.readers).map(TransferId)
+        let first = id.0 - self.reader(id);
+        (first..first + self.readers(id)).map(TransferId)
     }
 
     /// The one that stands for a message.
     pub(super) fn sender(&self, id: TransferId) -> TransferId {
-        TransferId(id.0 - self.links[self.list[id.index()].channel as usize].reader(id))
+        TransferId(id.0 - self.reader(id))
     }
 
     /// Whether a transfer stands for its message.

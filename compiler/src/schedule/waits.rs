@@ -56,7 +56,8 @@ pub(super) fn find(resolver: &Resolver<'_>, run: &Run, blocks: &Blocks) -> Waits
 
 /// The waits of some ranks, without the last entry of `starts`.
 fn of_ranks(resolver: &Resolver<'_>, run: &Run, blocks: &Blocks, ranks: Range<usize>) -> Waits {
-    let mut waits = Waits { starts: Vec::new(), targets: Vec::new() };
+    let events = run.ranks[ranks.clone()].iter().map(Vec::len).sum();
+    let mut waits = Waits { starts: Vec::with_capacity(events), targets: Vec::new() };
     let mut places = Places::new(resolver.numbers());
     let (mut accesses, mut found) = (Vec::new(), Vec::new());
     let mut first = run.ranks[..ranks.start].iter().map(Vec::len).sum::<usize>() as u32;

@@ -29,6 +29,8 @@ pub(super) struct Links {
     pub(super) block_of: Vec<BlockId>,
     /// The channel of each end.
     pub(super) channel_of: Vec<ChannelId>,
+    /// Whether every channel has one reader: its end then has its number, and the channel need not be looked up.
+    plain: bool,
     known: Ends,
     senders: Table,
     receivers: Table,
@@ -51,7 +53,8 @@ impl Links {
         for (c, channel) in plan.channels.iter().enumerate() {
             channel_of[channel.readers.start as usize..channel.readers.end as usize].fill(ChannelId::new(c));
         }
-        let mut links = Links { block_of, channel_of, known: Ends::new(plan), ..Links::default() };
+        let plain = (0..).zip(&plan.channels).all(|(c, channel)| channel.readers == (c..c + 1));
+        let mut links = Links { block_of, channel_of, plain, known: Ends::new(plan), ..Links::default() };
         let senders = || {
             Table::of(plan, plan.channels.len(), |_, step, add| {
                 channels(plan.dst(step)).for_each(|channel| add(channel.index()));
@@ -70,6 +73,9 @@ impl Links {
     /// The end of a channel at which a step receives, if its block reads the channel (V0 sees to it).
     #[inline]
     pub(super) fn end(&self, plan: &Plan, channel: ChannelId, step: StepId) -> Option<EndId> {
+        if self.plain {
+            return Some(EndId(channel.0));
+        }
         let readers = &plan.channels[channel.index()].readers;
         match readers.end - readers.start {
             1 => Some(EndId(readers.start)),

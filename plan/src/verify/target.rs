@@ -72,13 +72,6 @@ pub(super) fn check(plan: &Plan, target: &Target) -> Result<(), Vec<Violation>> 
     let ranks = plan.header.ranks as usize;
     let mut blocks = vec![0u32; ranks];
     let mut ends = vec![0u32; ranks];
-    // Both ways; one and the same many times.
-    let mut pairs: Vec<[RankId; 2]> = Vec::new();
-    let mut connect = |one: RankId, other: RankId| {
-        if one != other && pairs.last() != Some(&[other, one]) {
-            pairs.extend([[one, other], [other, one]]);
-        }
-    };
     // Every copy has blocks and channels of its own; they connect the same ranks.
     let copies = plan.header.copies;
     let more = |count: &mut u32| *count = count.saturating_add(copies);
@@ -89,21 +82,12 @@ pub(super) fn check(plan: &Plan, target: &Target) -> Result<(), Vec<Violation>> 
         let writer = plan.blocks[channel.writer.index()].rank;
         more(&mut ends[writer.index()]);
         for reader in plan.readers(channel) {
-            let reader = plan.blocks[reader.index()].rank;
-            more(&mut ends[reader.index()]);
-            connect(writer, reader);
+            more(&mut ends[plan.blocks[reader.index()].rank.index()]);
         }
     }
-    for block in &plan.blocks {
-        for (_, step) in plan.steps(&block.body) {
-            for operand in plan.src(step).iter().chain(plan.dst(step)) {
-                if let Operand::Peer { rank, .. } = *operand {
-                    connect(block.rank, rank);
-                }
-            }
-        }
-    }
-    let connections = distinct(&pairs, ranks);
+    // No rank meets more others than there are: who could not be too many is not counted.
+    let connections =
+        if ranks > target.connections_per_rank as usize { connections(plan, ranks) } else { Vec::new() };
     let mut report = Report::default();
     for (what, needs, has) in [
         (Resource::Blocks, &blocks, target.blocks_per_rank),
@@ -117,6 +101,31 @@ pub(super) fn check(plan: &Plan, target: &Target) -> Result<(), Vec<Violation>> 
         }
     }
     report.verdict()
+}
+
+/// To how many other ranks each is connected.
+fn connections(plan: &Plan, ranks: usize) -> Vec<u32> {
+    // Both ways; one and the same many times.
+    let mut pairs: Vec<[RankId; 2]> = Vec::new();
+    let mut connect = |one: RankId, other: RankId| {
+        if one != other && pairs.last() != Some(&[other, one]) {
+            pairs.extend([[one, other], [other, one]]);
+        }
+    };
+    for channel in &plan.channels {
+        let writer = plan.blocks[channel.writer.index()].rank;
+        plan.readers(channel).iter().for_each(|reader| connect(writer, plan.blocks[reader.index()].rank));
+    }
+    for block in &plan.blocks {
+        for (_, step) in plan.steps(&block.body) {
+            for operand in plan.src(step).iter().chain(plan.dst(step)) {
+                if let Operand::Peer { rank, .. } = *operand {
+                    connect(block.rank, rank);
+                }
+            }
+        }
+    }
+    distinct(&pairs, ranks)
 }
 
 /// To how many different ones each rank is connected.

@@ -74,7 +74,7 @@ impl Simulation<'_> {
         let reader = |id: TransferId| self.transfers.list[id.index()].reader;
         let mut room = |id: TransferId| {
             let transfer = &self.transfers.list[id.index()];
-            if self.sent[transfer.channel as usize] != transfer.number {
+            if self.channels[transfer.channel as usize].sent != transfer.number {
                 return false;
             }
             if self.has_room(id) {
@@ -82,7 +82,7 @@ impl Simulation<'_> {
             }
             // All its readers must.
             self.transfers.message(id).all(|id| {
-                let theirs = self.block_of[reader(id).index()];
+                let theirs = self.reader_of[self.transfers.end(id) as usize];
                 let about = matches!(self.head(theirs), Some((Event::Make(node), ..)) if node == reader(id));
                 if about {
                     add(theirs);
@@ -108,11 +108,11 @@ impl Simulation<'_> {
                 continue;
             }
             let (id, transfer) = (TransferId(transfer), &self.transfers.list[transfer as usize]);
-            if self.sent[transfer.channel as usize] > transfer.number {
+            if self.channels[transfer.channel as usize].sent > transfer.number {
                 continue;
             }
-            let theirs = self.writer_of[transfer.channel as usize];
-            if self.sent[transfer.channel as usize] != transfer.number
+            let theirs = self.channels[transfer.channel as usize].writer;
+            if self.channels[transfer.channel as usize].sent != transfer.number
                 || !sends(theirs, self.transfers.sender(id))
             {
                 return false;

@@ -72,16 +72,11 @@ pub(in crate::schedule) fn simulate(
             }
         }
     }
-    let mut readers = vec![BlockId(0); simulation.transfers.ends as usize];
-    for (id, first) in (0..).zip(&simulation.transfers.list).filter(|(_, transfer)| transfer.number == 0) {
-        let end = simulation.transfers.end(TransferId(id));
-        readers[end as usize] = BlockId(simulation.block_of[first.reader.index()]);
-    }
     Some(Run {
         slots: simulation.slots,
         ranks: simulation.ranks.into_iter().map(|rank| rank.done).collect(),
-        writers: simulation.writer_of.into_iter().map(BlockId).collect(),
-        readers,
+        writers: simulation.channels.into_iter().map(|channel| BlockId(channel.writer)).collect(),
+        readers: simulation.reader_of.into_iter().map(BlockId).collect(),
     })
 }
 
@@ -119,6 +114,17 @@ struct Rank {
     done: Vec<(Event, u32)>,
 }
 
+/// How far a channel has come. (What is asked for of a channel at once lies side by side: there may be millions.)
+#[derive(Clone, Copy)]
+struct Channel {
+    /// The block that writes it.
+    writer: u32,
+    /// Messages sent.
+    sent: u32,
+    /// Cells that are in its slots.
+    held: u32,
+}
+
 /// Slots with which the run begins: what lets a rank take one message while the one before goes on.
 pub(in crate::schedule) const FEW_SLOTS: u32 = 2;
 
@@ -143,12 +149,10 @@ struct Simulation<'a> {
     agenda: &'a Agenda,
     blocks: Vec<Block>,
     first_block: &'a [u32],
-    block_of: Vec<u32>,
-    writer_of: Vec<u32>,
+    channels: Vec<Channel>,
+    /// By reader's end of a channel: the block that reads it.
+    reader_of: Vec<u32>,
     ranks: Vec<Rank>,
-    /// By channel: messages sent, and cells that are in its slots.
-    sent: Vec<u32>,
-    held: Vec<u32>,
     /// By transfer that stands for a message with several readers: how many of them have taken it.
     taken: Vec<u32>,
     ready: Vec<u32>,
@@ -175,7 +179,10 @@ impl<'a> Simulation<'a> {
         let mut next = starts.clone();
         let (mut planned, mut planned_rounds) = (agenda.events.clone(), agenda.rounds.clone());
         let mut block_of = vec![NONE; flow.nodes.len()];
-        let mut writer_of = vec![NONE; transfers.links.len()];
+        let mut channels = vec![Channel { writer: NONE, sent: 0, held: 0 }; transfers.links.len()];
+        let mut writes = |id: TransferId, block: u32| {
+            channels[transfers.list[id.index()].channel as usize].writer = block;
+        };
         for ((&event, &round), &block) in agenda.events.iter().zip(&agenda.rounds).zip(&blocks.of_event) {
             let slot = &mut next[block as usize];
             (planned[*slot as usize], planned_rounds[*slot as usize]) = (event, round);
@@ -183,15 +190,15 @@ impl<'a> Simulation<'a> {
             match event {
                 Event::Make(node) => {
                     block_of[node.index()] = block;
-                    for &id in transfers.fused(node) {
-                        writer_of[transfers.list[id.index()].channel as usize] = block;
-                    }
+                    transfers.fused(node).iter().for_each(|&id| writes(id, block));
                 }
-                Event::Send(id) | Event::Aside(id) => {
-                    writer_of[transfers.list[id.index()].channel as usize] = block;
-                }
+                Event::Send(id) | Event::Aside(id) => writes(id, block),
                 Event::Save(..) => {}
             }
+        }
+        let mut reader_of = vec![0; transfers.ends as usize];
+        for (id, first) in (0..).zip(&transfers.list).filter(|(_, transfer)| transfer.number == 0) {
+            reader_of[transfers.end(TransferId(id)) as usize] = block_of[first.reader.index()];
         }
         let mut all = Vec::with_capacity(count);
         for (rank, pair) in blocks.starts.windows(2).enumerate() {
@@ -215,12 +222,10 @@ impl<'a> Simulation<'a> {
             agenda,
             blocks: all,
             first_block: &blocks.starts,
-            block_of,
-            writer_of,
+            channels,
+            reader_of,
             ranks: Vec::new(),
-            sent: vec![0; transfers.links.len()],
-            held: vec![0; transfers.links.len()],
-            taken: match transfers.ends as usize == transfers.links.len() {
+            taken: match transfers.plain() {
                 true => Vec::new(),
                 false => vec![0; transfers.list.len()],
             },
@@ -245,8 +250,10 @@ impl<'a> Simulation<'a> {
         self.keys.due(self.flow, transfer.operand, transfer.reader)
     }
 
+    /// The slots that it takes; none, if it carries no data.
     fn width(&self, id: TransferId) -> u32 {
-        self.flow.node(self.transfers.list[id.index()].reader).width
+        let reader = self.flow.node(self.transfers.list[id.index()].reader);
+        if reader.is_signal() { 0 } else { reader.width }
     }
 
     /// What a block does next, whether it was put off, and when it comes in T (0 if nothing was put off: see `at`).
@@ -287,7 +294,7 @@ impl<'a> Simulation<'a> {
             if let Event::Send(id) = event
                 && !later
                 && self.is_due(block, event, later)
-                && self.sent[self.transfers.list[id.index()].channel as usize] != self.number(id)
+                && self.channels[self.transfers.list[id.index()].channel as usize].sent != self.number(id)
             {
                 // One before it on the channel was put off, so it is, too.
                 self.put_off(block, id);
@@ -332,7 +339,7 @@ impl<'a> Simulation<'a> {
                     let transfer = self.transfers.of_operand[at];
                     if transfer != NONE {
                         let transfer = &self.transfers.list[transfer as usize];
-                        if self.sent[transfer.channel as usize] <= transfer.number {
+                        if self.channels[transfer.channel as usize].sent <= transfer.number {
                             return Some(Lack::Message(transfer.channel));
                         }
                     }
@@ -343,7 +350,7 @@ impl<'a> Simulation<'a> {
                     if transfer.sent != Sent::Fused {
                         continue;
                     }
-                    if self.sent[transfer.channel as usize] != transfer.number {
+                    if self.channels[transfer.channel as usize].sent != transfer.number {
                         self.split(id);
                     } else if !self.has_room(id) {
                         return Some(Lack::Slot(transfer.channel));
@@ -375,7 +382,7 @@ impl<'a> Simulation<'a> {
 
     fn has_room(&self, id: TransferId) -> bool {
         let channel = self.transfers.list[id.index()].channel as usize;
-        self.transfers.links[channel].counter || self.held[channel] + self.width(id) <= self.slots
+        self.channels[channel].held + self.width(id) <= self.slots
     }
 
     /// Notes that an event is done.
@@ -412,7 +419,7 @@ impl<'a> Simulation<'a> {
 
     fn take(&mut self, id: TransferId) {
         let channel = self.transfers.list[id.index()].channel;
-        let readers = self.transfers.links[channel as usize].readers;
+        let readers = self.transfers.readers(id);
         if readers > 1 {
             // Its slots are free when all have taken it.
             let taken = &mut self.taken[self.transfers.sender(id).index()];
@@ -421,17 +428,22 @@ impl<'a> Simulation<'a> {
                 return;
             }
         }
-        self.held[channel as usize] -= self.width(id);
-        self.wake(self.writer_of[channel as usize], Lack::Slot(channel));
+        let width = self.width(id);
+        let state = &mut self.channels[channel as usize];
+        state.held -= width;
+        let writer = state.writer;
+        self.wake(writer, Lack::Slot(channel));
     }
 
     fn put(&mut self, id: TransferId) {
-        let transfer = self.transfers.list[id.index()];
-        self.sent[transfer.channel as usize] += 1;
-        self.held[transfer.channel as usize] += self.width(id);
-        for id in self.transfers.message(id) {
-            let reader = self.transfers.list[id.index()].reader;
-            self.wake(self.block_of[reader.index()], Lack::Message(transfer.channel));
+        let channel = self.transfers.list[id.index()].channel;
+        let width = self.width(id);
+        let state = &mut self.channels[channel as usize];
+        state.sent += 1;
+        state.held += width;
+        let first = self.transfers.end(self.transfers.sender(id));
+        for end in first..first + self.transfers.readers(id) {
+            self.wake(self.reader_of[end as usize], Lack::Message(channel));
         }
     }
 

@@ -55,7 +55,7 @@ impl Simulation<'_> {
     fn can(&self, block: u32, event: Event) -> bool {
         let sends = |id: TransferId| {
             let transfer = &self.transfers.list[id.index()];
-            self.sent[transfer.channel as usize] == transfer.number && self.has_room(id)
+            self.channels[transfer.channel as usize].sent == transfer.number && self.has_room(id)
         };
         let goes = match event {
             Event::Send(id) => sends(id),
@@ -63,7 +63,7 @@ impl Simulation<'_> {
             Event::Make(node) => {
                 let came = |id: u32| {
                     let transfer = &self.transfers.list[id as usize];
-                    self.sent[transfer.channel as usize] > transfer.number
+                    self.channels[transfer.channel as usize].sent > transfer.number
                 };
                 let mut taken = Flow::range(self.flow.node(node)).map(|at| self.transfers.of_operand[at]);
                 let mut along = self.transfers.fused(node).iter();

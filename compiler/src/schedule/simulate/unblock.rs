@@ -56,7 +56,7 @@ impl Simulation<'_> {
             Event::Send(id) => {
                 for id in self.transfers.message(id) {
                     let reader = self.transfers.list[id.index()].reader;
-                    let theirs = self.block_of[reader.index()];
+                    let theirs = self.reader_of[self.transfers.end(id) as usize];
                     let off = self.put_off_head(theirs);
                     changed |= off;
                     if !off && matches!(self.head(theirs), Some((Event::Make(node), ..)) if node == reader) {
@@ -69,7 +69,7 @@ impl Simulation<'_> {
                     let transfer = self.transfers.of_operand[at];
                     if transfer != NONE {
                         let theirs = self.transfers.list[transfer as usize].channel;
-                        let theirs = self.writer_of[theirs as usize];
+                        let theirs = self.channels[theirs as usize].writer;
                         let sender = self.transfers.sender(TransferId(transfer));
                         let sends = matches!(self.head(theirs), Some((Event::Send(id), ..)) if id == sender);
                         changed |= !sends && self.put_off_head(theirs);
@@ -142,7 +142,7 @@ impl Simulation<'_> {
         let transfer = self.transfers.list[id.index()];
         let aside = self.due(id) != transfer.reader;
         self.transfers.list[id.index()].sent = Sent::Later { aside };
-        self.ready.push(self.writer_of[transfer.channel as usize]);
-        self.later(self.writer_of[transfer.channel as usize], id);
+        self.ready.push(self.channels[transfer.channel as usize].writer);
+        self.later(self.channels[transfer.channel as usize].writer, id);
     }
 }
