@@ -6,7 +6,7 @@ use compiler::cost::estimate::{Estimate, Question, estimate};
 use compiler::cost::topology::{Topology, builtin};
 use compiler::elaborate::Request;
 use compiler::limits::Limits;
-use compiler::options::Options;
+use compiler::options::{Direct, Options, Reach};
 use compiler::pipeline::{Loaded, compile, load};
 use compiler::trace::Params;
 use grammar::ast::ParamType;
@@ -38,13 +38,17 @@ fn claims() -> Vec<(&'static str, bool, bool)> {
 }
 
 fn plan(loaded: &Loaded, name: &str) -> VerifiedPlan {
+    laid_out(loaded, name, &Options::default())
+}
+
+fn laid_out(loaded: &Loaded, name: &str, options: &Options) -> VerifiedPlan {
     let id = loaded.program.find(name).unwrap();
     let algorithm = loaded.program.algorithm(id);
     let open = algorithm.params.iter().filter(|p| p.ty == ParamType::Rank && p.default.is_none());
     let params: Params = open.enumerate().map(|(k, p)| (p.name.clone(), k as i64)).collect();
     let shape = if algorithm.levels == 1 { vec![RANKS] } else { vec![2, RANKS / 2] };
     let request = Request { algorithm: id, shape, params };
-    match compile(loaded, &request, &Options::default(), &Limits::default(), &mut |_| {}) {
+    match compile(loaded, &request, options, &Limits::default(), &mut |_| {}) {
         Ok(compiled) => compiled.plan,
         Err(failure) => panic!("{name}: {failure:?}"),
     }
@@ -106,6 +110,41 @@ fn what_is_not_said_to_be_the_least_is_not() {
         }
     }
     assert!(modest.is_empty(), "{}", modest.join("\n"));
+}
+
+/// However it is laid out, and whether ports are what costs or cores and their caches.
+#[test]
+fn nothing_is_predicted_to_beat_the_bandwidth_bound() {
+    let loaded = load(&[], &Limits::default());
+    let machines = ["2-cores", "8xh100-ideal", "2x8xh100"].map(|name| builtin(name).unwrap());
+    let reaches = [Reach::Pull, Reach::Push];
+    let direct = reaches.map(|reach| Options { direct: Direct::OutOfPlace, reach, ..Options::default() });
+    let layouts = [Options::default()].into_iter().chain(direct);
+    let (mut below, mut near) = (Vec::new(), 0);
+    for (l, options) in layouts.enumerate() {
+        for (name, ..) in claims() {
+            let plan = laid_out(&loaded, name, &options);
+            for machine in &machines[..if l == 0 { machines.len() } else { 1 }] {
+                // In the caches of the cores, in part, and not.
+                for bytes in [1 << 10, 1 << 20, 1 << 23, 1 << 26, 1 << 28] {
+                    let found = call(&plan, machine, bytes);
+                    let ratio = found.seconds / found.least.bandwidth;
+                    near += usize::from(ratio < MOST);
+                    if ratio < 1.0 - 1e-9 {
+                        let on = &machine.name;
+                        let direct = options.direct;
+                        below.push(format!(
+                            "{name} on {on}, {bytes} B, {direct:?}: {ratio:.3}, {:?}",
+                            found.call
+                        ));
+                    }
+                }
+            }
+        }
+    }
+    assert!(below.is_empty(), "{}", below.join("\n"));
+    // It is no bound that nothing comes near to.
+    assert!(near > 20, "{near}");
 }
 
 /// A chain overlaps its hops: 64 MiB over 8 ranks take no more than 1.3 times as long as over one hop.

@@ -18,6 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use plan::collective::{BlockRef, Promise};
 
 use super::topology::{Engine, Topology};
+use super::work::PerCore;
 
 /// Lower bounds; blocks may be fractions.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -48,9 +49,8 @@ pub fn bound(promise: &Promise, ranks: u32) -> Bound {
     groups(promise, ranks, |rank| rank)
 }
 
-/// The bounds in time on a machine, for blocks of `block` bytes; `copy`: the seconds that a core needs to read and write a
-/// byte, where cores do all the work.
-pub fn least(promise: &Promise, ranks: u32, topology: &Topology, block: u64, copy: f64) -> Least {
+/// The bounds in time on a machine, for blocks of `block` bytes; `core`: what a byte takes where cores do all the work.
+pub(super) fn least(promise: &Promise, ranks: u32, topology: &Topology, block: u64, core: PerCore) -> Least {
     let block = block as f64;
     let mut least = Least::default();
     let rounds = bound(promise, ranks).rounds;
@@ -79,8 +79,12 @@ pub fn least(promise: &Promise, ranks: u32, topology: &Topology, block: u64, cop
             least.latency = f64::from(rounds.saturating_sub(1)) * shortest + level.latency;
         }
         if let (0, Engine::Shared { cores, .. }) = (l, &topology.engine) {
-            // Whatever a rank must receive, some core must read and write once.
-            let copied = bound.total * block * copy;
+            // Some core must read whatever is promised to anyone, and write what is promised. And whatever a rank must receive
+            // some core must read and write, but that may be the same reads and writes.
+            let read: BTreeSet<BlockRef> = promise.lists.iter().flatten().copied().collect();
+            let written: BTreeSet<BlockRef> = promise.clauses.iter().map(|clause| clause.place).collect();
+            let ends = read.len() as f64 * core.read + written.len() as f64 * core.write;
+            let copied = ends.max(bound.total * core.pass) * block;
             let nodes = u64::from(ranks).div_ceil(topology.group(0)) as f64;
             let cores = f64::from((*cores).min(ranks)) * nodes;
             least.bandwidth = least.bandwidth.max(copied / cores);

@@ -176,7 +176,7 @@ pub fn search(
 pub fn follow(program: &Program<'_>, topology: &Topology, found: Search) -> Estimate {
     let call = found.call;
     let run = simulate::simulate(program, topology, &call, Want { records: true, skip: true });
-    let copy = simulate::work(program, topology, &call).copy();
+    let core = simulate::work(program, topology, &call).least();
     let block = call.count.saturating_mul(call.dtype.size().into());
     let plan = program.plan();
     Estimate {
@@ -184,7 +184,7 @@ pub fn follow(program: &Program<'_>, topology: &Topology, found: Search) -> Esti
         call,
         protocol: topology.encodings[call.encoding].protocol,
         slices: run.slices,
-        least: bound::least(&plan.promise, plan.header.ranks, topology, block, copy),
+        least: bound::least(&plan.promise, plan.header.ranks, topology, block, core),
         path: path(plan, &run),
         exact: run.skipped.is_none_or(|skipped| skipped.exact),
         events: run.events,

@@ -58,13 +58,15 @@ pub(super) struct Work {
     /// The same for a place that was touched before in the iteration.
     pub(super) read_again: PerByte,
     pub(super) write_again: PerByte,
-    /// Reading a message, or another rank's memory.
+    /// Reading a message.
     pub(super) take: PerByte,
     /// Writing a message.
     pub(super) put: PerByte,
     /// The same between ranks that share a core.
     pub(super) take_near: PerByte,
     pub(super) put_near: PerByte,
+    /// Reading a place of a rank on another core.
+    pub(super) pull: PerByte,
     /// Engines that stream: the larger number of sources or destinations counts, at this rate.
     pub(super) stream: PerByte,
     /// What the memory of a rank takes for a byte read or written.
@@ -96,6 +98,7 @@ impl Work {
                 put: PerByte::NOTHING,
                 take_near: PerByte::NOTHING,
                 put_near: PerByte::NOTHING,
+                pull: PerByte::NOTHING,
                 stream: PerByte::of_rate(*rate),
                 memory: PerByte::of_rate(*memory),
             },
@@ -113,6 +116,7 @@ impl Work {
                     put: PerByte(put.max(1.0 / send) * PS),
                     take_near: PerByte(take * PS),
                     put_near: PerByte(put * PS),
+                    pull: PerByte(read.max(1.0 / message) * PS),
                     stream: PerByte::NOTHING,
                     memory: PerByte::NOTHING,
                 }
@@ -120,10 +124,27 @@ impl Work {
         }
     }
 
-    /// The seconds in which a core reads and writes a byte of a place.
-    pub(super) fn copy(&self) -> f64 {
-        self.read.seconds() + self.write.seconds()
+    /// The least that cores take.
+    pub(super) fn least(&self) -> PerCore {
+        let fastest = |all: [PerByte; 4]| all.map(PerByte::seconds).into_iter().fold(f64::INFINITY, f64::min);
+        PerCore {
+            read: self.read.seconds(),
+            write: self.write.seconds(),
+            pass: fastest([self.take, self.take_near, self.read, self.read_again])
+                + fastest([self.put, self.put_near, self.write, self.write_again]),
+        }
     }
+}
+
+/// The seconds of a core that a byte takes at least, whatever the algorithm.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PerCore {
+    /// What is read of an input, for the first time.
+    pub(super) read: f64,
+    /// What is written of a result, for the first time.
+    pub(super) write: f64,
+    /// What is read of one rank and written for another, in a message or without.
+    pub(super) pass: f64,
 }
 
 /// Seconds to read and to write a byte when working on so many.

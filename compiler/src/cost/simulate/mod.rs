@@ -352,7 +352,7 @@ impl<'a> Simulation<'a> {
                 End::Place if again(first + at) => (self.work.read_again, 1),
                 End::Place => (self.work.read, 1),
                 End::Peer(owner) if self.together(rank, owner) => (self.work.read, 0),
-                End::Peer(_) => (self.work.take, 0),
+                End::Peer(_) => (self.work.pull, 0),
                 End::Put(_) => continue,
             };
             work = work.saturating_add(cost.of(bytes));
