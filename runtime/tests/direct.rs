@@ -91,7 +91,7 @@ fn promised(plan: &VerifiedPlan, id: RankId) -> Vec<BufferId> {
     buffers
 }
 
-fn fill(plan: &VerifiedPlan, id: RankId, shape: Shape, seed: u64, memory: &mut Memory<'_>) {
+fn fill(plan: &VerifiedPlan, id: RankId, shape: Shape, seed: u64, memory: &mut Memory) {
     for b in here(plan, id, Role::Send) {
         reference::fill(shape.dtype, shape.op, seed, id, b, memory.bytes_mut(b));
     }

@@ -29,18 +29,18 @@ pub struct Buffers<'a> {
 
 /// A rank's buffers, owned.
 #[derive(Debug)]
-pub struct Memory<'s> {
+pub struct Memory {
     areas: Vec<Area>,
     /// The piece that each buffer lies in.
     piece_of: Vec<usize>,
-    pieces: Vec<Piece<'s>>,
+    pieces: Vec<Piece>,
 }
 
 #[derive(Debug)]
-enum Piece<'s> {
+enum Piece {
     /// Held, and reached through the areas.
     Private(#[expect(dead_code, reason = "it keeps the memory mapped")] Mapping),
-    Registered(Registered<'s>),
+    Registered(Registered),
 }
 
 /// Buffers of a rank that lie on each other, or one that lies alone.
@@ -87,7 +87,7 @@ impl<'a> Buffers<'a> {
     /// The registered memory of one or several buffers: each is a part of `memory`. Parts beyond its end are refused.
     pub fn registered(
         mut self,
-        memory: &'a mut Registered<'_>,
+        memory: &'a mut Registered,
         parts: &[(BufferId, Range<usize>)],
     ) -> Result<Buffers<'a>, Error> {
         self.parts(memory.start(), memory.len(), parts, true)?;
@@ -201,22 +201,22 @@ impl<'a> Buffers<'a> {
     }
 }
 
-impl<'s> Memory<'s> {
+impl Memory {
     /// Zeroed memory for all buffers of `rank`; what peers reach into is registered.
     pub(super) fn new(
         plan: &Plan,
         layout: &Layout,
         exposed: &Exposed,
-        segment: &'s Segment,
+        segment: &Segment,
         rank: RankId,
         in_place: bool,
-    ) -> Result<Memory<'s>, Error> {
+    ) -> Result<Memory, Error> {
         let mut areas = vec![Area::NONE; plan.buffers.len()];
         let mut piece_of = vec![0; plan.buffers.len()];
         let mut pieces = Vec::new();
         for group in groups(plan, layout, exposed, rank, in_place) {
             let (piece, first) = if group.exposed {
-                let piece = Registered::new(segment, rank, group.bytes)?;
+                let piece = Registered::new(segment.hall(), rank, group.bytes)?;
                 let first = piece.start();
                 (Piece::Registered(piece), first)
             } else {
@@ -270,7 +270,7 @@ impl<'s> Memory<'s> {
     }
 }
 
-impl Drop for Memory<'_> {
+impl Drop for Memory {
     fn drop(&mut self) {
         // Registered memory is a stack.
         while self.pieces.pop().is_some() {}

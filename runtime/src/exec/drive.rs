@@ -16,7 +16,7 @@ use crate::watch;
 
 /// Why a rank stops waiting.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Stop {
+pub(crate) enum Stop {
     /// The board says so.
     Aborted,
     /// Nothing has moved for too long.
@@ -36,54 +36,64 @@ pub(super) enum Stop {
     },
 }
 
-/// Drives all blocks to their ends.
+/// What came of a look at all blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Progress {
+    /// Some block acted.
+    pub(crate) moved: bool,
+    /// All have done their part.
+    pub(crate) finished: bool,
+}
+
+/// One look at every block that has not finished.
 ///
 /// # Safety
 /// As for `Machine::advance`.
-pub(super) unsafe fn drive(
-    machine: &mut Machine<'_>,
+pub(super) unsafe fn sweep(machine: &mut Machine<'_>, act: &Act<'_>) -> Result<Progress, Stop> {
+    let (mut moved, mut stop) = (false, None);
+    let mut live = std::mem::take(&mut machine.live);
+    live.retain(|&index| {
+        if stop.is_some() {
+            return true;
+        }
+        // SAFETY: the caller's promise.
+        match unsafe { machine.advance(index as usize, act) } {
+            Advance::Moved => moved = true,
+            Advance::Finished | Advance::Blocked => {}
+            Advance::Mismatch { end } => stop = Some(Stop::Mismatch { end }),
+            Advance::Aborted => stop = Some(Stop::Aborted),
+            Advance::Astray { window } => stop = Some(Stop::Astray { window }),
+        }
+        !machine.finished(index as usize)
+    });
+    machine.live = live;
+    stop.map_or(Ok(Progress { moved, finished: machine.live.is_empty() }), Err)
+}
+
+/// Drives what `turn` looks at to its end.
+pub(super) fn drive(
+    mut turn: impl FnMut() -> Result<Progress, Stop>,
     waiter: &mut Waiter,
-    act: &Act<'_>,
     segment: &Segment,
     rank: RankId,
+    call: u64,
     patience: Patience,
 ) -> Result<(), Stop> {
     waiter.reset();
     let deadline = patience.stalled.min(patience.late);
-    // One look at every block that has not finished: whether any moved, and whether all have finished.
-    let sweep = |machine: &mut Machine<'_>| {
-        let (mut moved, mut stop) = (false, None);
-        let mut live = std::mem::take(&mut machine.live);
-        live.retain(|&index| {
-            if stop.is_some() {
-                return true;
-            }
-            // SAFETY: the caller's promise.
-            match unsafe { machine.advance(index as usize, act) } {
-                Advance::Moved => moved = true,
-                Advance::Finished | Advance::Blocked => {}
-                Advance::Mismatch { end } => stop = Some(Stop::Mismatch { end }),
-                Advance::Aborted => stop = Some(Stop::Aborted),
-                Advance::Astray { window } => stop = Some(Stop::Astray { window }),
-            }
-            !machine.finished(index as usize)
-        });
-        machine.live = live;
-        stop.map_or(Ok((moved, machine.live.is_empty())), Err)
-    };
     loop {
-        let (mut moved, mut finished) = sweep(machine)?;
-        if !moved && !finished {
-            let mut woken = Ok((false, false));
+        let mut now = turn()?;
+        if !now.moved && !now.finished {
+            let mut woken = Ok(now);
             let stop = pause(waiter, segment, rank, deadline, || {
-                woken = sweep(machine);
-                !matches!(woken, Ok((false, false)))
+                woken = turn();
+                !matches!(woken, Ok(Progress { moved: false, finished: false }))
             });
-            (moved, finished) = woken?;
+            now = woken?;
             match stop {
-                Some(Stop::Deadline { waited }) if !moved && !finished => {
+                Some(Stop::Deadline { waited }) if !now.moved && !now.finished => {
                     // Which deadline counts depends on whether somebody is missing.
-                    let missing = !watch::absent(segment, act.call).is_empty();
+                    let missing = !watch::absent(segment, call).is_empty();
                     if waited > if missing { patience.late } else { patience.stalled } {
                         return Err(Stop::Deadline { waited });
                     }
@@ -92,10 +102,10 @@ pub(super) unsafe fn drive(
                 Some(stop) => return Err(stop),
             }
         }
-        if finished {
+        if now.finished {
             return Ok(());
         }
-        if moved {
+        if now.moved {
             // A rank that always can act must still see that the run has ended.
             if segment.board().aborted() {
                 return Err(Stop::Aborted);

@@ -1,16 +1,19 @@
 //! Executes plans: one thread per rank drives all blocks of that rank.
 //!
 //! In: a verified plan, the shared segment, a rank; then calls. Out: results in the caller's buffers, or an error.
-//! [`Rank::call`] enters, drives all blocks to their ends (`drive`) and leaves (`leave`). Blocks are state machines
+//! [`Rank::call`] enters, drives all blocks to their ends (`drive`) and leaves (`leave`); a communicator does the same with the
+//! parts of it (`call`), for several calls at once. Blocks are state machines
 //! ([`block`]), places and lengths come from [`places`], those of peers from [`windows`], arithmetic from [`kernels`].
 
 pub mod block;
 pub mod buffers;
-mod drive;
+mod call;
+pub(crate) mod drive;
 pub mod exposed;
 pub mod kernels;
 mod leave;
 pub mod places;
+mod prepare;
 pub mod program;
 pub mod windows;
 
@@ -19,21 +22,19 @@ use std::time::Duration;
 
 use plan::dtype::{Dtype, Op};
 use plan::file::ContentHash;
-use plan::ids::{BufferId, RankId};
+use plan::ids::RankId;
 use plan::layout::Layout;
-use plan::plan::{Form, Plan};
-use plan::signature::{self, Signature};
+use plan::plan::Plan;
 use plan::verify::VerifiedPlan;
 
-use self::block::{Act, Machine};
+use self::block::Machine;
 use self::buffers::{Buffers, Memory};
+use self::call::Current;
 use self::drive::{Stop, drive, pause};
 use self::exposed::{Exposed, accessors};
-use self::leave::Access;
-use self::places::{Area, Cells, Setting};
+use self::prepare::Prepared;
 use self::program::Program;
 use self::windows::Window;
-use crate::call::Record;
 use crate::channel::{Incoming, Outgoing};
 use crate::error::{Error, Kind};
 use crate::memory::memfd::Mapping;
@@ -79,23 +80,13 @@ pub struct Rank<'s> {
     /// The ranks that reach into memory of this one.
     accessors: Vec<RankId>,
     call: u64,
-    prepared: Option<Prepared>,
-    records: u64,
-    /// The call that the last of them begins with.
-    recorded: u64,
-    plan_hash: ContentHash,
-}
-
-/// What is worked out once for all calls of one shape.
-#[derive(Debug)]
-struct Prepared {
-    shape: Shape,
-    layout: Layout,
-    setting: Setting,
+    /// The shapes called last, and which of them is at hand.
+    prepared: Vec<Prepared>,
+    at: usize,
     scratch: Mapping,
-    signature: Signature,
-    /// The buffers found to be as they must; mostly those of the next call.
-    checked: Option<Vec<Area>>,
+    /// The call that is under way.
+    current: Option<Current<'s>>,
+    plan_hash: ContentHash,
 }
 
 impl<'s> Rank<'s> {
@@ -142,36 +133,32 @@ impl<'s> Rank<'s> {
             exposed: Exposed::of(plan),
             accessors: accessors(plan, rank),
             call: 0,
-            prepared: None,
-            records: 0,
-            recorded: 0,
+            prepared: Vec::new(),
+            at: 0,
+            scratch: Mapping::private(0)?,
+            current: None,
             plan_hash,
         })
     }
 
     /// Works out all that does not change between calls of one shape; `call` does it if this was not called before.
     pub fn prepare(&mut self, shape: Shape) -> Result<&Layout, Error> {
-        if self.prepared.as_ref().is_none_or(|p| p.shape != shape) {
-            self.prepared = Some(self.work_out(shape)?);
+        if self.prepared.get(self.at).is_none_or(|prepared| prepared.shape != shape) {
+            self.turn_to(shape)?;
         }
-        match &self.prepared {
-            Some(prepared) => Ok(&prepared.layout),
-            None => Err(Error::new(Kind::Internal, "a call was not prepared")),
-        }
+        Ok(&self.prepared[self.at].layout)
     }
 
     /// Zeroed memory that this rank's peers may reach into, from what the segment has of it for this rank.
-    pub fn alloc(&self, bytes: u64) -> Result<Registered<'s>, Error> {
-        Registered::new(self.segment, self.rank, bytes)
+    pub fn alloc(&self, bytes: u64) -> Result<Registered, Error> {
+        Registered::new(self.segment.hall(), self.rank, bytes)
     }
 
     /// Memory for all buffers of calls of one shape: registered where peers reach into it.
-    pub fn memory(&mut self, shape: Shape) -> Result<Memory<'s>, Error> {
+    pub fn memory(&mut self, shape: Shape) -> Result<Memory, Error> {
         let (plan, segment, rank): (&Plan, _, _) = (self.plan, self.segment, self.rank);
         self.prepare(shape)?;
-        let Some(prepared) = &self.prepared else {
-            return Err(Error::new(Kind::Internal, "a call was not prepared"));
-        };
+        let prepared = &self.prepared[self.at];
         Memory::new(plan, &prepared.layout, &self.exposed, segment, rank, shape.in_place)
     }
 
@@ -181,59 +168,21 @@ impl<'s> Rank<'s> {
     /// # Errors
     /// Whatever ended the call also stands on the board and ends it for all ranks; no further call is possible then.
     pub fn call(&mut self, shape: Shape, buffers: &mut Buffers<'_>) -> Result<(), Error> {
-        if let Some(cause) = self.segment.board().cause() {
-            return Err(self.seen(cause));
+        let call = self.call + 1;
+        self.check(shape, buffers)?;
+        // SAFETY: `Buffers` borrows the caller's memory exclusively (for `Send` buffers: shared) for as long as this function runs,
+        // and was checked just now.
+        unsafe { self.enter(call) }?;
+        let mut waiter = std::mem::replace(&mut self.waiter, Waiter::new(self.patience.policy));
+        let (segment, rank, patience) = (self.segment, self.rank, self.patience);
+        let ended = drive(|| self.turn(), &mut waiter, segment, rank, call, patience);
+        self.waiter = waiter;
+        let ended = self.leave(ended);
+        match ended {
+            Ok(()) => self.segment.rank(self.rank).left.store(call, Ordering::Relaxed),
+            Err(_) => self.settle(call),
         }
-        self.prepare(shape)?;
-        let Some(prepared) = &mut self.prepared else {
-            return Err(Error::new(Kind::Internal, "a call was not prepared"));
-        };
-        if prepared.checked.as_deref() != Some(buffers.areas()) {
-            buffers.check(self.plan, &prepared.layout, self.rank, shape.in_place)?;
-            buffers.check_registered(self.plan, &self.exposed, self.segment, self.rank)?;
-            prepared.checked = Some(buffers.areas().to_vec());
-        }
-
-        // ENTRY: from here on peers may rely on this rank. Where its buffers lie is written down before any READY.
-        self.call += 1;
-        let act = Act {
-            setting: &prepared.setting,
-            areas: buffers.areas(),
-            scratch: prepared.scratch.start(),
-            call: self.call,
-            signature: prepared.signature.of_call(self.call),
-            board: self.segment.board(),
-        };
-        let direct = self.exposed.any();
-        let (access, mut aborted) = Access::enter(self.segment, self.rank, self.call, direct);
-        let mut outcome = Err(Stop::Aborted);
-        if !aborted {
-            publish(self.segment, self.rank, &self.exposed, act.areas);
-            self.machine.begin(prepared.setting.slices);
-            // SAFETY: `Buffers` borrows the caller's memory exclusively (for `Send` buffers: shared) and the checks
-            // have compared sizes, overlaps and registration with what layout and plan ask for; scratch was sized and
-            // windows were prepared by `work_out`. Peers run the same verified plan.
-            outcome = unsafe {
-                drive(&mut self.machine, &mut self.waiter, &act, self.segment, self.rank, self.patience)
-            };
-            aborted = self.machine.program.reads_peers && !leave::good(self.segment);
-        }
-        drop(access);
-        if outcome.is_ok() && aborted {
-            outcome = Err(Stop::Aborted);
-        }
-        match outcome {
-            // EXIT: every access of a peer has ended before a DONE that this rank has received (V5).
-            Ok(()) => {
-                self.segment.rank(self.rank).left.store(self.call, Ordering::Relaxed);
-                Ok(())
-            }
-            Err(stop) => {
-                let error = self.fail(stop);
-                leave::settle(self.segment, self.rank, &self.accessors, self.call);
-                Err(error)
-            }
-        }
+        ended
     }
 
     /// Waits until every rank of the job has come here as often as this one.
@@ -271,58 +220,34 @@ impl<'s> Rank<'s> {
         self.call
     }
 
-    fn work_out(&mut self, shape: Shape) -> Result<Prepared, Error> {
-        let plan: &Plan = self.plan;
-        let Shape { elements, dtype, op, in_place } = shape;
-        let header = &plan.header;
-        let served = if in_place { header.forms.same } else { header.forms.disjoint };
-        if !served {
-            let form = if in_place { "in place" } else { "out of place" };
-            let message = format!("`{}` does not serve calls {form}", header.algorithm);
-            return Err(Error::new(Kind::Unsupported, message));
+    /// Has a shape at hand: one of those called last, or a new one in the place of the one that was called longest ago.
+    fn turn_to(&mut self, shape: Shape) -> Result<(), Error> {
+        self.idle()?;
+        match self.prepared.iter().position(|prepared| prepared.shape == shape) {
+            Some(at) => {
+                let prepared = self.prepared.remove(at);
+                self.prepared.push(prepared);
+            }
+            None => {
+                let slot_bytes = self.machine.slot_bytes as u32;
+                let (plan, exposed) = (self.plan, self.exposed.any());
+                let new = Prepared::new(plan, self.plan_hash, self.rank, slot_bytes, exposed, shape)?;
+                if new.scratch_bytes > self.scratch.bytes() as u64 {
+                    self.scratch = Mapping::private(new.scratch_bytes)?;
+                }
+                if self.prepared.len() == prepare::SHAPES {
+                    self.prepared.remove(0);
+                }
+                self.prepared.push(new);
+            }
         }
-        let divisor = if op.has_post() { plan.promise.reduced_operands() } else { None };
-        let reduces = plan.promise.reduces();
-        if op.has_post() && (!header.serves_post || (reduces && divisor.is_none())) {
-            let message = format!("`{}` does not serve operator {op}", header.algorithm);
-            return Err(Error::new(Kind::Unsupported, message).help("use `sum` and divide afterwards"));
-        }
-        let layout = Layout::new(plan, elements, dtype, self.machine.slot_bytes as u32)
-            .map_err(|e| Error::new(Kind::Invalid, e.to_string()))?;
-        let cells = Cells::new(&layout, header.cells, header.copies, self.rank, &header.scratch_cells);
-        let record = Record {
-            call: self.call + 1,
-            algorithm: header.algorithm.chars().take(80).collect(),
-            plan: self.plan_hash.to_string().chars().take(16).collect(),
-            elements,
-            dtype,
-            op,
-            in_place,
-        };
-        // A plan that only exchanges messages sends the same in both forms, and each rank may have its own.
-        let form = self.exposed.any().then_some(if in_place { Form::Same } else { Form::Disjoint });
-        let signature = Signature::new(&signature::Call {
-            plan: self.plan_hash,
-            collective: &header.collective,
-            params: &header.params,
-            counts: &[elements],
-            dtype,
-            op,
-            form,
-        });
-        // What was prepared for this very call before was not called, and leaves no record.
-        if record.call > self.recorded {
-            self.recorded = record.call;
-            self.records += 1;
-        }
-        self.segment.rank(self.rank).record(&record, self.records);
-        let setting = Setting { dtype, op, divisor, slices: layout.slices(), cells };
-        let scratch = Mapping::private(layout.scratch_bytes(self.rank))?;
-        self.machine.windows.iter_mut().for_each(|window| window.prepare(&layout));
-        Ok(Prepared { shape, layout, setting, scratch, signature, checked: None })
+        self.at = self.prepared.len() - 1;
+        let layout = &self.prepared[self.at].layout;
+        self.machine.windows.iter_mut().for_each(|window| window.prepare(layout));
+        Ok(())
     }
 
-    fn fail(&self, stop: Stop) -> Error {
+    pub(crate) fn fail(&self, stop: Stop) -> Error {
         match stop {
             Stop::Aborted => {
                 let unknown = || Error::new(Kind::Aborted, "the run was stopped");
@@ -364,21 +289,5 @@ impl<'s> Rank<'s> {
         error.seen = own.into_iter().next();
         error.others = others;
         error
-    }
-}
-
-/// Writes down where the buffers lie that peers reach into.
-fn publish(segment: &Segment, rank: RankId, exposed: &Exposed, areas: &[Area]) {
-    if !exposed.any() {
-        return;
-    }
-    let (region, _) = segment.region(rank);
-    for (b, area) in areas.iter().enumerate() {
-        let buffer = BufferId::new(b);
-        if exposed.is(rank, buffer) {
-            // An empty buffer may lie anywhere; nobody asks.
-            let offset = if area.bytes > 0 { (area.start as u64).wrapping_sub(region as u64) } else { 0 };
-            segment.area(rank, buffer).publish(offset, area.bytes);
-        }
     }
 }

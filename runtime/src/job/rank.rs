@@ -55,7 +55,7 @@ struct Run<'a> {
     caller: Rank<'a>,
     /// Where this rank says that it is at work between calls.
     words: &'a RankWords,
-    memory: Memory<'a>,
+    memory: Memory,
     report: RankReport,
 }
 

@@ -12,8 +12,11 @@ use crate::error::{Error, Kind};
 use crate::memory::text::Text;
 use crate::wait::NAP;
 
-/// How many records of different calls a rank keeps: one stands for all calls from its own to the next record's.
-pub const RECORDS: usize = 4;
+/// How many records a rank keeps; one stands for all calls of one plan and shape.
+pub const RECORDS: usize = 16;
+
+/// Of how many calls a rank says which record is theirs.
+pub const CALLS: usize = 64;
 
 /// Room for an error in JSON.
 const ERROR_WORDS: usize = 1000;
@@ -57,7 +60,12 @@ pub struct RankWords {
     /// How many bytes of its registered memory are taken.
     pub allocated: AtomicU64,
     doorbell: Doorbell,
+    /// Of call e at e mod [`CALLS`].
+    calls: [CallWords; CALLS],
+    /// Number n at n mod [`RECORDS`].
     records: [RecordWords; RECORDS],
+    /// How many records have been written.
+    written: AtomicU64,
 }
 
 /// Written by peers, on a line of its own.
@@ -70,8 +78,16 @@ struct Doorbell {
 
 #[repr(C)]
 #[derive(Debug)]
-struct RecordWords {
+struct CallWords {
     call: AtomicU64,
+    /// The number of its record.
+    record: AtomicU64,
+}
+
+#[repr(C)]
+#[derive(Debug)]
+struct RecordWords {
+    number: AtomicU64,
     record: Text<64>,
 }
 
@@ -192,22 +208,39 @@ impl RankWords {
         self.doorbell.sleeping.store(0, Ordering::Relaxed);
     }
 
-    /// Writes down what calls this rank makes from `record.call` on, as its record number `number`; visible to whoever
-    /// reads a message of such a call.
-    pub fn record(&self, record: &Record, number: u64) {
+    /// Writes down what calls of one plan and shape are, and says under which number (from 1).
+    pub fn record(&self, record: &Record) -> u64 {
+        let number = self.written.load(Ordering::Relaxed) + 1;
+        self.written.store(number, Ordering::Relaxed);
         let words = &self.records[(number % RECORDS as u64) as usize];
-        words.call.store(record.call, Ordering::Relaxed);
+        words.number.store(number, Ordering::Relaxed);
         words.record.store(&serde_json::to_string(record).unwrap_or_default());
+        number
+    }
+
+    /// Whether a record still stands: the latest take the place of the oldest.
+    #[inline]
+    pub fn keeps(&self, number: u64) -> bool {
+        number > 0 && number + RECORDS as u64 > self.written.load(Ordering::Relaxed)
+    }
+
+    /// Says that `call` is what record `number` says; visible to whoever reads a message of that call.
+    #[inline]
+    pub fn calls(&self, call: u64, number: u64) {
+        let words = &self.calls[(call % CALLS as u64) as usize];
+        words.call.store(call, Ordering::Relaxed);
+        words.record.store(number, Ordering::Relaxed);
     }
 
     /// What this rank wrote down about call `call`, if it is still there.
     pub fn recorded(&self, call: u64) -> Option<Record> {
-        let fitting = self.records.iter().filter(|words| {
-            let from = words.call.load(Ordering::Relaxed);
-            from > 0 && from <= call
-        });
-        let words = fitting.max_by_key(|words| words.call.load(Ordering::Relaxed))?;
-        let record: Record = serde_json::from_str(&words.record.load()).ok()?;
+        let words = &self.calls[(call % CALLS as u64) as usize];
+        let number = words.record.load(Ordering::Relaxed);
+        let record = &self.records[(number % RECORDS as u64) as usize];
+        if words.call.load(Ordering::Relaxed) != call || record.number.load(Ordering::Relaxed) != number {
+            return None;
+        }
+        let record: Record = serde_json::from_str(&record.record.load()).ok()?;
         Some(Record { call, ..record })
     }
 

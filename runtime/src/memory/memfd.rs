@@ -6,6 +6,7 @@
 //! shrink it under another. There is no name in any file system: when the last process is gone, so is the memory.
 
 use std::ffi::CStr;
+use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
 
@@ -32,13 +33,19 @@ unsafe impl Sync for Mapping {}
 impl Mapping {
     /// Zeroed memory of this process alone.
     pub fn private(bytes: u64) -> Result<Mapping, Error> {
-        Mapping::new(bytes, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1)
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        Mapping::new(0..bytes, libc::PROT_READ | libc::PROT_WRITE, flags, -1)
     }
 
     /// The memory behind a descriptor.
     pub fn shared(fd: BorrowedFd<'_>, bytes: u64, writable: bool) -> Result<Mapping, Error> {
         let protection = if writable { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_READ };
-        Mapping::new(bytes, protection, libc::MAP_SHARED, fd.as_raw_fd())
+        Mapping::new(0..bytes, protection, libc::MAP_SHARED, fd.as_raw_fd())
+    }
+
+    /// A part of the memory behind a descriptor, from the beginning of a page on, to read and write.
+    pub fn part(fd: BorrowedFd<'_>, part: Range<u64>) -> Result<Mapping, Error> {
+        Mapping::new(part, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED, fd.as_raw_fd())
     }
 
     /// Its first byte; valid for [`Mapping::bytes`] bytes, and aligned to a page unless it is empty.
@@ -53,13 +60,16 @@ impl Mapping {
 
     // By way of the C library and not of rustix, whose system calls a race detector does not see: it would take the
     // next mapping at the same address for the same memory.
-    fn new(bytes: u64, protection: i32, flags: i32, fd: RawFd) -> Result<Mapping, Error> {
+    fn new(part: Range<u64>, protection: i32, flags: i32, fd: RawFd) -> Result<Mapping, Error> {
+        let bytes = part.end.saturating_sub(part.start);
         let length = length(bytes)?;
+        // Within the file, whose size is one of the kernel's own offsets.
+        let from = part.start as libc::off_t;
         if length == 0 {
             return Ok(Mapping { start: NonNull::dangling(), bytes: 0 });
         }
         // SAFETY: a new mapping at an address that the kernel chooses overlaps nothing.
-        let start = unsafe { libc::mmap(std::ptr::null_mut(), length, protection, flags, fd, 0) };
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), length, protection, flags, fd, from) };
         match NonNull::new(start.cast::<u8>()) {
             Some(start) if start.as_ptr().cast() != libc::MAP_FAILED => Ok(Mapping { start, bytes: length }),
             _ => Err(shortage(bytes, std::io::Error::last_os_error())),

@@ -1,6 +1,6 @@
 //! Registered memory: what peers may read and write.
 //!
-//! In: a rank and a size. Out: [`Registered`], a piece of that rank's region of the shared segment, which every rank
+//! In: a rank and a size. Out: [`Registered`], a piece of that rank's region of the hall, which every rank
 //! of the job maps. The one hard idea: it is handed out as a value of its own, and lent to a call as a whole, so that no
 //! slice of it exists while peers may touch it. If a call has failed and a peer may still be writing, the region is in
 //! quarantine: no slice of it is given out any more.
@@ -8,11 +8,12 @@
 //! A region is a stack: a piece is free for others again once it and all pieces after it are dropped.
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use plan::ids::RankId;
 
-use super::segment::Segment;
+use super::hall::Hall;
 use crate::error::{Error, Kind};
 
 /// What pieces begin and end at multiples of: a page, so that neighbours share none.
@@ -20,8 +21,8 @@ pub const ALIGN: u64 = 4096;
 
 /// A piece of a rank's registered memory.
 #[derive(Debug)]
-pub struct Registered<'s> {
-    segment: &'s Segment,
+pub struct Registered {
+    hall: Arc<Hall>,
     rank: RankId,
     /// Of the region.
     taken: Range<u64>,
@@ -30,20 +31,20 @@ pub struct Registered<'s> {
 }
 
 // SAFETY: a piece of memory that this value alone gives out; the segment may be used from any thread.
-unsafe impl Send for Registered<'_> {}
+unsafe impl Send for Registered {}
 // SAFETY: as above; a shared reference only reads.
-unsafe impl Sync for Registered<'_> {}
+unsafe impl Sync for Registered {}
 
 /// The bytes of the region that a piece of `bytes` takes.
 pub fn taken(bytes: u64) -> u64 {
     bytes.checked_next_multiple_of(ALIGN).unwrap_or(u64::MAX)
 }
 
-impl<'s> Registered<'s> {
+impl Registered {
     /// A zeroed piece of the region of `rank`.
-    pub fn new(segment: &'s Segment, rank: RankId, bytes: u64) -> Result<Registered<'s>, Error> {
-        let (region, most) = segment.region(rank);
-        let allocated = &segment.rank(rank).allocated;
+    pub fn new(hall: &Arc<Hall>, rank: RankId, bytes: u64) -> Result<Registered, Error> {
+        let (region, most) = hall.region(rank);
+        let allocated = &hall.rank(rank).allocated;
         let fits = |from: u64| from.checked_add(taken(bytes)).filter(|&end| end <= most);
         let Ok(from) = allocated.fetch_update(Ordering::AcqRel, Ordering::Acquire, fits) else {
             let free = most.saturating_sub(allocated.load(Ordering::Relaxed));
@@ -55,7 +56,7 @@ impl<'s> Registered<'s> {
         };
         let start = region.wrapping_add(from as usize);
         let taken = from..from + taken(bytes);
-        let mut piece = Registered { segment, rank, taken, start, bytes: bytes as usize };
+        let mut piece = Registered { hall: Arc::clone(hall), rank, taken, start, bytes: bytes as usize };
         piece.bytes_mut().fill(0);
         Ok(piece)
     }
@@ -77,7 +78,7 @@ impl<'s> Registered<'s> {
 
     /// Whether a call has failed and a peer may still write here. For good: the job is at its end then.
     pub fn quarantined(&self) -> bool {
-        self.segment.rank(self.rank).quarantined.load(Ordering::Relaxed) != 0
+        self.hall.rank(self.rank).quarantined.load(Ordering::Relaxed) != 0
     }
 
     /// Its bytes; none in quarantine.
@@ -103,12 +104,12 @@ impl<'s> Registered<'s> {
     }
 }
 
-impl Drop for Registered<'_> {
+impl Drop for Registered {
     fn drop(&mut self) {
         if !self.quarantined() {
             // Only the last piece can be given back; what lies below one that lives stays taken.
             let Range { start, end } = self.taken;
-            let allocated = &self.segment.rank(self.rank).allocated;
+            let allocated = &self.hall.rank(self.rank).allocated;
             let _ = allocated.compare_exchange(end, start, Ordering::AcqRel, Ordering::Relaxed);
         }
     }
@@ -117,36 +118,35 @@ impl Drop for Registered<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::segment::Shape;
-    use plan::builder::PlanBuilder;
+    use crate::memory::hall::Shape;
 
     #[test]
     fn pieces_are_apart_and_given_back_from_the_top() {
-        let plan = PlanBuilder::new("none", "none", &[2]).finish().unwrap().plan;
-        let shape = Shape::new(&plan, 1, 64).unwrap().with_registered(|r| u64::from(r.0) * 10_000).unwrap();
-        let (segment, _fd) = Segment::create(shape).unwrap();
+        let shape = Shape::new(2, |r| u64::from(r.0) * 10_000).unwrap();
+        let (hall, _fd) = Hall::create(shape).unwrap();
+        let hall = Arc::new(hall);
         let one = RankId(1);
-        assert_eq!(Registered::new(&segment, RankId(0), 1).unwrap_err().kind, Kind::Resource);
-        assert!(Registered::new(&segment, RankId(0), 0).unwrap().is_empty());
-        let mut a = Registered::new(&segment, one, 4097).unwrap();
-        let mut b = Registered::new(&segment, one, 4096).unwrap();
+        assert_eq!(Registered::new(&hall, RankId(0), 1).unwrap_err().kind, Kind::Resource);
+        assert!(Registered::new(&hall, RankId(0), 0).unwrap().is_empty());
+        let mut a = Registered::new(&hall, one, 4097).unwrap();
+        let mut b = Registered::new(&hall, one, 4096).unwrap();
         a.bytes_mut().fill(1);
         b.bytes_mut().fill(2);
         assert_eq!((a.bytes(), b.bytes()), (&[1; 4097][..], &[2; 4096][..]));
-        let error = Registered::new(&segment, one, 1).unwrap_err();
+        let error = Registered::new(&hall, one, 1).unwrap_err();
         assert!(error.message.contains("0 of 12288 are free"), "{error}");
         drop(b);
-        assert_eq!(Registered::new(&segment, one, 5).unwrap().bytes(), [0; 5]);
-        assert_eq!(Registered::new(&segment, one, u64::MAX).unwrap_err().kind, Kind::Resource);
+        assert_eq!(Registered::new(&hall, one, 5).unwrap().bytes(), [0; 5]);
+        assert_eq!(Registered::new(&hall, one, u64::MAX).unwrap_err().kind, Kind::Resource);
         // The lower one goes first: nothing is free until the upper one goes, and then only that.
-        let b = Registered::new(&segment, one, 1).unwrap();
+        let b = Registered::new(&hall, one, 1).unwrap();
         drop(a);
-        assert!(Registered::new(&segment, one, 1).is_err());
+        assert!(Registered::new(&hall, one, 1).is_err());
         drop(b);
-        assert!(Registered::new(&segment, one, 4096).is_ok());
+        assert!(Registered::new(&hall, one, 4096).is_ok());
 
-        let kept = Registered::new(&segment, one, 7).unwrap();
-        segment.rank(one).quarantined.store(1, Ordering::Relaxed);
+        let kept = Registered::new(&hall, one, 7).unwrap();
+        hall.rank(one).quarantined.store(1, Ordering::Relaxed);
         assert!(kept.quarantined() && kept.bytes().is_empty());
     }
 }

@@ -1,11 +1,15 @@
-//! The shared segment of a job: the board, each rank's words, all channels, and each rank's registered memory.
+//! What the ranks of one plan share: its channels, where its blocks stand, where its buffers lie; and the hall of the job.
 //!
-//! In: a plan, a geometry (k slots of S bytes), and how much registered memory each rank gets. Out: references into
-//! one mapping, the same in every process that computes the same [`Shape`]. The one hard idea: all offsets follow
-//! from plan and geometry alone, so nothing but the descriptor and those two has to travel. Writers and readers of a
+//! In: a plan, a geometry (k slots of S bytes), and how much registered memory each rank gets; or a hall that is there already.
+//! Out: references into mappings, the same in every process that computes the same [`Shape`]. The one hard idea: all offsets
+//! follow from plan and geometry alone, so nothing but descriptors and those two has to travel. Writers and readers of a
 //! word lie on lines of their own (128 bytes: two lines are fetched together).
+//!
+//! A job has one descriptor for both: the hall, then the rest. Where a hall serves many plans, each plan has its own.
 
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use plan::display::plural;
@@ -16,6 +20,7 @@ use rustix::fs::SealFlags;
 use crate::channel::protocol::{Head, Tail};
 use crate::error::{Error, Kind};
 use crate::memory::board::{AreaWords, BlockWords, Board, RankWords};
+use crate::memory::hall::{self, Hall};
 use crate::memory::memfd::{self, Mapping};
 
 const LINE: u128 = 128;
@@ -24,6 +29,7 @@ const PAGE: u128 = 4096;
 /// Where everything lies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shape {
+    hall: hall::Shape,
     copies: u32,
     slots: u32,
     stride: usize,
@@ -32,19 +38,16 @@ pub struct Shape {
     first_block: Vec<u32>,
     channels: Vec<ChannelShape>,
     buffers: usize,
+    /// Beside the hall: whole pages.
     bytes: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct RankShape {
-    words: usize,
     /// Of every buffer of the plan.
     areas: usize,
     blocks: usize,
     block_count: usize,
-    /// Registered memory.
-    region: usize,
-    region_bytes: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +60,7 @@ struct ChannelShape {
 /// The segment, mapped.
 #[derive(Debug)]
 pub struct Segment {
+    hall: Arc<Hall>,
     map: Mapping,
     shape: Shape,
 }
@@ -87,7 +91,7 @@ impl Shape {
         let copies = plan.header.copies;
         let stride = u128::from(slot_bytes).next_multiple_of(64);
         // At most 2^32 things of at most 2^70 bytes each: 128 bits do not overflow.
-        let mut end = (size_of::<Board>() as u128).next_multiple_of(PAGE);
+        let mut end = 0u128;
         let mut take = |bytes: u128, align: u128| {
             let start = end.next_multiple_of(align);
             end = start + bytes;
@@ -98,10 +102,9 @@ impl Shape {
         for rank in 0..plan.header.ranks {
             let block_count = plan.blocks_of(RankId(rank)).len() * copies as usize;
             first_block.push(plan.blocks.partition_point(|b| b.rank < RankId(rank)) as u32);
-            let words = take(size_of::<RankWords>() as u128, LINE);
             let areas = take(size_of::<AreaWords>() as u128 * plan.buffers.len() as u128, LINE);
             let blocks = take(size_of::<BlockWords>() as u128 * block_count as u128, LINE);
-            ranks.push(RankShape { words, areas, blocks, block_count, region: 0, region_bytes: 0 });
+            ranks.push(RankShape { areas, blocks, block_count });
         }
         let mut channels = Vec::with_capacity(plan.channels.len() * copies as usize);
         for channel in &plan.channels {
@@ -121,6 +124,7 @@ impl Shape {
             return Err(Error::new(Kind::Resource, message).help("use fewer or smaller slots"));
         }
         Ok(Shape {
+            hall: hall::Shape::new(plan.header.ranks, |_| 0)?,
             copies,
             slots,
             stride: stride as usize,
@@ -134,22 +138,23 @@ impl Shape {
 
     /// With so much registered memory for each rank, rounded up to pages.
     pub fn with_registered(mut self, bytes: impl Fn(RankId) -> u64) -> Result<Shape, Error> {
-        let mut end = u128::from(self.bytes);
-        for (r, rank) in self.ranks.iter_mut().enumerate() {
-            let bytes = u128::from(bytes(RankId::new(r))).next_multiple_of(PAGE);
-            (rank.region, rank.region_bytes) = (end as usize, bytes as usize);
-            end += bytes;
-        }
-        if end > i64::MAX as u128 {
-            let message = format!("channels and registered memory of this run would need {end} bytes");
+        self.hall = hall::Shape::new(self.ranks(), bytes)?;
+        if self.hall.bytes().checked_add(self.bytes).is_none_or(|all| all > i64::MAX as u64) {
+            let (hall, channels) = (self.hall.bytes(), self.bytes);
+            let message =
+                format!("this run would need {channels} bytes for channels, and {hall} that are registered");
             return Err(Error::new(Kind::Resource, message).help("use fewer bytes or fewer ranks"));
         }
-        self.bytes = end as u64;
         Ok(self)
     }
 
-    /// The size of the segment.
+    /// The size of the segment, with its hall.
     pub fn bytes(&self) -> u64 {
+        self.hall.bytes() + self.bytes
+    }
+
+    /// What it takes in a hall that is there already.
+    pub fn bytes_beside(&self) -> u64 {
         self.bytes
     }
 
@@ -165,23 +170,50 @@ impl Shape {
 }
 
 impl Segment {
-    /// A new segment, and the descriptor to hand to other processes.
+    /// A new segment with a hall of its own, and the descriptor to hand to other processes.
     pub fn create(shape: Shape) -> Result<(Segment, OwnedFd), Error> {
-        let fd = memfd::reserve(c"rcc-segment", shape.bytes)?;
-        let segment = Segment::open(std::os::fd::AsFd::as_fd(&fd), shape)?;
+        let fd = memfd::reserve(c"rcc-segment", shape.bytes())?;
+        let segment = Segment::open(fd.as_fd(), shape)?;
         Ok((segment, fd))
     }
 
-    /// The segment behind a descriptor.
+    /// The segment and its hall behind a descriptor.
     pub fn open(fd: BorrowedFd<'_>, shape: Shape) -> Result<Segment, Error> {
+        let hall = Arc::new(Hall::open(fd, shape.hall.clone())?);
+        let part = shape.hall.bytes()..shape.bytes();
+        Segment::map(hall, fd, part, shape)
+    }
+
+    /// A new segment in a hall, and the descriptor to hand to other processes of the hall.
+    pub fn create_in(hall: Arc<Hall>, shape: Shape) -> Result<(Segment, OwnedFd), Error> {
+        let fd = memfd::reserve(c"rcc-channels", shape.bytes)?;
+        let segment = Segment::open_in(hall, fd.as_fd(), shape)?;
+        Ok((segment, fd))
+    }
+
+    /// The segment behind a descriptor, in a hall.
+    pub fn open_in(hall: Arc<Hall>, fd: BorrowedFd<'_>, shape: Shape) -> Result<Segment, Error> {
+        if hall.shape().ranks() != shape.ranks() {
+            let (has, wants) = (hall.shape().ranks(), shape.ranks());
+            return Err(Error::new(Kind::Invalid, format!("a plan for {wants} ranks among {has}")));
+        }
+        let part = 0..shape.bytes;
+        Segment::map(hall, fd, part, shape)
+    }
+
+    fn map(hall: Arc<Hall>, fd: BorrowedFd<'_>, part: Range<u64>, shape: Shape) -> Result<Segment, Error> {
         memfd::require(&fd, SealFlags::SHRINK)?;
         let size = memfd::size(&fd)?;
-        if size != shape.bytes {
-            let message = format!("the shared segment has {size} bytes, not {}", shape.bytes);
+        if size != part.end {
+            let message = format!("the shared segment has {size} bytes, not {}", part.end);
             return Err(Error::new(Kind::Internal, message));
         }
-        let map = Mapping::shared(fd, shape.bytes, true)?;
-        Ok(Segment { map, shape })
+        Ok(Segment { hall, map: Mapping::part(fd, part)?, shape })
+    }
+
+    /// What the ranks share whatever they call.
+    pub fn hall(&self) -> &Arc<Hall> {
+        &self.hall
     }
 
     /// Where everything lies.
@@ -191,12 +223,12 @@ impl Segment {
 
     /// What all ranks share.
     pub fn board(&self) -> &Board {
-        self.at(0)
+        self.hall.board()
     }
 
     /// What a rank says about itself.
     pub fn rank(&self, rank: RankId) -> &RankWords {
-        self.at(self.shape.ranks[rank.index()].words)
+        self.hall.rank(rank)
     }
 
     /// Where the blocks of a rank stand, block by block, for each its copies.
@@ -218,8 +250,7 @@ impl Segment {
 
     /// The registered memory of a rank: its first byte in this mapping, and how many there are.
     pub fn region(&self, rank: RankId) -> (*mut u8, u64) {
-        let RankShape { region, region_bytes, .. } = self.shape.ranks[rank.index()];
-        (self.map.start().wrapping_add(region), region_bytes as u64)
+        self.hall.region(rank)
     }
 
     /// The memory of a channel instance.
@@ -259,7 +290,7 @@ impl Segment {
         &self.slice(offset, 1)[0]
     }
 
-    /// `T` is made of atomics alone (`Board`, `RankWords`, `AreaWords`, `BlockWords`, `Head`, `Tail`).
+    /// `T` is made of atomics alone (`AreaWords`, `BlockWords`, `Head`, `Tail`).
     fn slice<T>(&self, offset: usize, count: usize) -> &[T] {
         debug_assert!(
             offset + count * size_of::<T>() <= self.map.bytes() && offset.is_multiple_of(align_of::<T>())

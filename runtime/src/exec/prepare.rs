@@ -1,0 +1,95 @@
+//! What is worked out once for all calls of one shape.
+//!
+//! In: a plan, a rank, a [`Shape`]. Out: [`Prepared`]: where every cell lies, the signature, the record on the board. A rank keeps
+//! the shapes that it called last, since programs call a few in turn; and one piece of scratch that is enough for all of them.
+
+use plan::file::ContentHash;
+use plan::ids::RankId;
+use plan::layout::Layout;
+use plan::plan::{Form, Plan};
+use plan::signature::{self, Signature};
+
+use super::Shape;
+use super::places::{Area, Cells, Setting};
+use crate::call::Record;
+use crate::error::{Error, Kind};
+
+/// How many shapes a rank remembers.
+pub(super) const SHAPES: usize = 8;
+
+/// One shape.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    pub(super) shape: Shape,
+    pub(super) layout: Layout,
+    pub(super) setting: Setting,
+    pub(super) scratch_bytes: u64,
+    pub(super) signature: Signature,
+    pub(super) record: Record,
+    /// Its number on the board; 0: it does not stand there.
+    pub(super) recorded: u64,
+    /// The buffers found to be as they must; mostly those of the next call.
+    pub(super) checked: Vec<Area>,
+}
+
+impl Prepared {
+    /// For calls of a plan; `exposed`: ranks reach into each other's memory.
+    pub(super) fn new(
+        plan: &Plan,
+        hash: ContentHash,
+        rank: RankId,
+        slot_bytes: u32,
+        exposed: bool,
+        shape: Shape,
+    ) -> Result<Prepared, Error> {
+        let Shape { elements, dtype, op, in_place } = shape;
+        let header = &plan.header;
+        let served = if in_place { header.forms.same } else { header.forms.disjoint };
+        if !served {
+            let form = if in_place { "in place" } else { "out of place" };
+            let message = format!("`{}` does not serve calls {form}", header.algorithm);
+            return Err(Error::new(Kind::Unsupported, message));
+        }
+        let divisor = if op.has_post() { plan.promise.reduced_operands() } else { None };
+        let reduces = plan.promise.reduces();
+        if op.has_post() && (!header.serves_post || (reduces && divisor.is_none())) {
+            let message = format!("`{}` does not serve operator {op}", header.algorithm);
+            return Err(Error::new(Kind::Unsupported, message).help("use `sum` and divide afterwards"));
+        }
+        let layout = Layout::new(plan, elements, dtype, slot_bytes)
+            .map_err(|e| Error::new(Kind::Invalid, e.to_string()))?;
+        let cells = Cells::new(&layout, header.cells, header.copies, rank, &header.scratch_cells);
+        let record = Record {
+            call: 0,
+            algorithm: header.algorithm.chars().take(80).collect(),
+            plan: hash.to_string().chars().take(16).collect(),
+            elements,
+            dtype,
+            op,
+            in_place,
+        };
+        // A plan that only exchanges messages sends the same in both forms, and each rank may have its own.
+        let form = exposed.then_some(if in_place { Form::Same } else { Form::Disjoint });
+        let signature = Signature::new(&signature::Call {
+            plan: hash,
+            collective: &header.collective,
+            params: &header.params,
+            counts: &[elements],
+            dtype,
+            op,
+            form,
+        });
+        let setting = Setting { dtype, op, divisor, slices: layout.slices(), cells };
+        let scratch_bytes = layout.scratch_bytes(rank);
+        Ok(Prepared {
+            shape,
+            layout,
+            setting,
+            scratch_bytes,
+            signature,
+            record,
+            recorded: 0,
+            checked: Vec::new(),
+        })
+    }
+}
