@@ -1,8 +1,8 @@
 //! What the operators do to elements: the definition that every kernel is tested against.
 //!
 //! In: operands as bytes of one element type. Out: the bytes that a step stores. Plain on purpose: executors have
-//! fast kernels of their own. The one hard idea is where rounding happens (plan.md §8). 16-bit floats are folded in
-//! f32 and rounded to their type **once** per step (after each operand if `round_each`); f32 and f64 round at each
+//! fast kernels of their own. The one hard idea is where rounding happens (plan.md §8). 16- and 8-bit floats are
+//! folded in f32 and rounded to their type **once** per step (after each operand if `round_each`); f32 and f64 round at each
 //! operation; the outer part of `avg` acts before the last rounding. Nearest, ties to even; subnormals are kept.
 //!
 //! min and max let a NaN win and put -0 below +0, so that they are associative and commutative to the bit. NaN
@@ -12,6 +12,7 @@
 use half::{bf16, f16};
 
 use crate::dtype::{Dtype, Op};
+use crate::float8::{F8E4m3, F8E5m2};
 
 /// How a step treats its operands, beside the operator.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -35,9 +36,14 @@ pub fn fold(dtype: Dtype, op: Op, operands: &[&[u8]], rounding: Rounding, to: &m
         Dtype::F64 => fold_as::<f64>(op, operands, rounding.round_each, divisor, to),
         Dtype::F16 => fold_as::<f16>(op, operands, rounding.round_each, divisor, to),
         Dtype::Bf16 => fold_as::<bf16>(op, operands, rounding.round_each, divisor, to),
+        Dtype::F8E4m3 => fold_as::<F8E4m3>(op, operands, rounding.round_each, divisor, to),
+        Dtype::F8E5m2 => fold_as::<F8E5m2>(op, operands, rounding.round_each, divisor, to),
+        Dtype::I8 => fold_as::<i8>(op, operands, rounding.round_each, divisor, to),
         Dtype::I32 => fold_as::<i32>(op, operands, rounding.round_each, divisor, to),
         Dtype::I64 => fold_as::<i64>(op, operands, rounding.round_each, divisor, to),
         Dtype::U8 => fold_as::<u8>(op, operands, rounding.round_each, divisor, to),
+        Dtype::U32 => fold_as::<u32>(op, operands, rounding.round_each, divisor, to),
+        Dtype::U64 => fold_as::<u64>(op, operands, rounding.round_each, divisor, to),
     }
 }
 
@@ -66,9 +72,14 @@ pub fn number(dtype: Dtype, bytes: &[u8]) -> Number {
         Dtype::F64 => Number::Float(f64::load(bytes)),
         Dtype::F16 => Number::Float(f64::from(<f16 as Element>::load(bytes))),
         Dtype::Bf16 => Number::Float(f64::from(<bf16 as Element>::load(bytes))),
+        Dtype::F8E4m3 => Number::Float(f64::from(<F8E4m3 as Element>::load(bytes))),
+        Dtype::F8E5m2 => Number::Float(f64::from(<F8E5m2 as Element>::load(bytes))),
+        Dtype::I8 => Number::Int(i128::from(i8::load(bytes))),
         Dtype::I32 => Number::Int(i128::from(i32::load(bytes))),
         Dtype::I64 => Number::Int(i128::from(i64::load(bytes))),
         Dtype::U8 => Number::Int(i128::from(u8::load(bytes))),
+        Dtype::U32 => Number::Int(i128::from(u32::load(bytes))),
+        Dtype::U64 => Number::Int(i128::from(u64::load(bytes))),
     }
 }
 
@@ -164,7 +175,7 @@ macro_rules! integer {
             }
             fn div(self, by: u32) -> $t {
                 // In 128 bits, since the number of operands may not fit the type.
-                (i128::from(self) / i128::from(by.max(1))) as $t
+                (i128::from(self) / i128::from(Ord::max(by, 1))) as $t
             }
         }
     };
@@ -192,13 +203,21 @@ macro_rules! element {
 
 float!(f32);
 float!(f64);
+integer!(i8);
 integer!(i32);
 integer!(i64);
 integer!(u8);
+integer!(u32);
+integer!(u64);
 element!(f32, f32, |x| x, |x| x);
 element!(f64, f64, |x| x, |x| x);
 element!(f16, f32, f16::to_f32, f16::from_f32);
 element!(bf16, f32, bf16::to_f32, bf16::from_f32);
+element!(F8E4m3, f32, F8E4m3::to_f32, F8E4m3::from_f32);
+element!(F8E5m2, f32, F8E5m2::to_f32, F8E5m2::from_f32);
+element!(i8, i8, |x| x, |x| x);
 element!(i32, i32, |x| x, |x| x);
 element!(i64, i64, |x| x, |x| x);
 element!(u8, u8, |x| x, |x| x);
+element!(u32, u32, |x| x, |x| x);
+element!(u64, u64, |x| x, |x| x);

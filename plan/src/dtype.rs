@@ -19,12 +19,22 @@ pub enum Dtype {
     F16,
     /// bfloat16.
     Bf16,
+    /// 8-bit float of OCP (4 bits of exponent, 3 of mantissa): no infinities, one NaN; up to 448.
+    F8E4m3,
+    /// 8-bit float of OCP (5 bits of exponent, 2 of mantissa): binary16 cut short; up to 57,344.
+    F8E5m2,
+    /// Signed 8-bit; sums and products wrap.
+    I8,
     /// Signed 32-bit; sums and products wrap.
     I32,
     /// Signed 64-bit; sums and products wrap.
     I64,
     /// Unsigned 8-bit; sums and products wrap.
     U8,
+    /// Unsigned 32-bit; sums and products wrap.
+    U32,
+    /// Unsigned 64-bit; sums and products wrap.
+    U64,
 }
 
 /// The operator a collective reduces with.
@@ -45,22 +55,37 @@ pub enum Op {
 
 impl Dtype {
     /// All of them.
-    pub const ALL: [Dtype; 7] =
-        [Dtype::F32, Dtype::F64, Dtype::F16, Dtype::Bf16, Dtype::I32, Dtype::I64, Dtype::U8];
+    pub const ALL: [Dtype; 12] = [
+        Dtype::F32,
+        Dtype::F64,
+        Dtype::F16,
+        Dtype::Bf16,
+        Dtype::F8E4m3,
+        Dtype::F8E5m2,
+        Dtype::I8,
+        Dtype::I32,
+        Dtype::I64,
+        Dtype::U8,
+        Dtype::U32,
+        Dtype::U64,
+    ];
 
     /// Bytes of an element.
     pub fn size(self) -> u32 {
         match self {
-            Dtype::F64 | Dtype::I64 => 8,
-            Dtype::F32 | Dtype::I32 => 4,
+            Dtype::F64 | Dtype::I64 | Dtype::U64 => 8,
+            Dtype::F32 | Dtype::I32 | Dtype::U32 => 4,
             Dtype::F16 | Dtype::Bf16 => 2,
-            Dtype::U8 => 1,
+            Dtype::F8E4m3 | Dtype::F8E5m2 | Dtype::I8 | Dtype::U8 => 1,
         }
     }
 
     /// Whether it rounds.
     pub fn is_float(self) -> bool {
-        matches!(self, Dtype::F32 | Dtype::F64 | Dtype::F16 | Dtype::Bf16)
+        match self {
+            Dtype::F32 | Dtype::F64 | Dtype::F16 | Dtype::Bf16 | Dtype::F8E4m3 | Dtype::F8E5m2 => true,
+            Dtype::I8 | Dtype::I32 | Dtype::I64 | Dtype::U8 | Dtype::U32 | Dtype::U64 => false,
+        }
     }
 
     /// The name users write.
@@ -70,9 +95,14 @@ impl Dtype {
             Dtype::F64 => "f64",
             Dtype::F16 => "f16",
             Dtype::Bf16 => "bf16",
+            Dtype::F8E4m3 => "f8e4m3",
+            Dtype::F8E5m2 => "f8e5m2",
+            Dtype::I8 => "i8",
             Dtype::I32 => "i32",
             Dtype::I64 => "i64",
             Dtype::U8 => "u8",
+            Dtype::U32 => "u32",
+            Dtype::U64 => "u64",
         }
     }
 }

@@ -10,6 +10,7 @@ pub mod collective;
 pub mod display;
 pub mod dtype;
 pub mod file;
+pub mod float8;
 pub mod fold;
 pub mod ids;
 pub mod interpret;

@@ -2,7 +2,7 @@
 //!
 //! In: a promise, entry values, the bytes that a run left. Out: which elements are wrong. Integers and min/max are
 //! judged to the bit. Sums and products of floats are computed in f64 and judged by a bound that holds for **any**
-//! order of combining: each of the m-1 operations rounds once (16-bit types: twice, in f32 and in their own), so
+//! order of combining: each of the m-1 operations rounds once (16- and 8-bit types: twice, in f32 and in their own), so
 //! the error is at most `((1+u)^(m-1) - 1)` times the sum of magnitudes (for products: times the product).
 //!
 //! The one hard idea: such a bound is blind where u is large (with bf16 and 256 operands a lost one could hide in it).
@@ -19,6 +19,7 @@ use half::{bf16, f16};
 use crate::arith::{Number, number};
 use crate::collective::{BlockRef, Promise};
 use crate::dtype::{Dtype, Op};
+use crate::float8::{F8E4m3, F8E5m2};
 use crate::ids::{BufferId, RankId};
 
 /// A promise, indexed by place.
@@ -118,9 +119,14 @@ pub fn check(dtype: Dtype, op: Op, operands: &[&[u8]], got: &[u8]) -> Wrong {
         (_, Dtype::F64) => &|from, to, wrong| floats::<f64>(op, operands, got, from..to, wrong),
         (_, Dtype::F16) => &|from, to, wrong| floats::<f16>(op, operands, got, from..to, wrong),
         (_, Dtype::Bf16) => &|from, to, wrong| floats::<bf16>(op, operands, got, from..to, wrong),
+        (_, Dtype::F8E4m3) => &|from, to, wrong| floats::<F8E4m3>(op, operands, got, from..to, wrong),
+        (_, Dtype::F8E5m2) => &|from, to, wrong| floats::<F8E5m2>(op, operands, got, from..to, wrong),
+        (_, Dtype::I8) => &|from, to, wrong| integers::<i8>(op, operands, got, from..to, wrong),
         (_, Dtype::I32) => &|from, to, wrong| integers::<i32>(op, operands, got, from..to, wrong),
         (_, Dtype::I64) => &|from, to, wrong| integers::<i64>(op, operands, got, from..to, wrong),
         (_, Dtype::U8) => &|from, to, wrong| integers::<u8>(op, operands, got, from..to, wrong),
+        (_, Dtype::U32) => &|from, to, wrong| integers::<u32>(op, operands, got, from..to, wrong),
+        (_, Dtype::U64) => &|from, to, wrong| integers::<u64>(op, operands, got, from..to, wrong),
     };
     let mut wrong = Wrong::default();
     let elements = got.len() / size;
@@ -237,6 +243,41 @@ impl Float for bf16 {
     }
 }
 
+impl Float for F8E4m3 {
+    const SIZE: usize = 1;
+    const MANTISSA: i32 = 4;
+    const ERROR: f64 = (1.0 + power(-4)) * (1.0 + power(-24)) - 1.0;
+    const LARGEST: f64 = 448.0;
+    const SMALLEST_NORMAL: f64 = power(-6);
+    const SMALLEST: f64 = power(-9);
+    #[inline(always)]
+    fn load(bytes: &[u8]) -> f64 {
+        f64::from(F8E4m3::from_ne_bytes(raw(bytes)).to_f32())
+    }
+    #[inline(always)]
+    fn nearest(exact: f64) -> f64 {
+        // Twice rounded, which differs from once only where it does in a step too.
+        f64::from(F8E4m3::from_f32(exact as f32).to_f32())
+    }
+}
+
+impl Float for F8E5m2 {
+    const SIZE: usize = 1;
+    const MANTISSA: i32 = 3;
+    const ERROR: f64 = (1.0 + power(-3)) * (1.0 + power(-24)) - 1.0;
+    const LARGEST: f64 = 57344.0;
+    const SMALLEST_NORMAL: f64 = power(-14);
+    const SMALLEST: f64 = power(-16);
+    #[inline(always)]
+    fn load(bytes: &[u8]) -> f64 {
+        f64::from(F8E5m2::from_ne_bytes(raw(bytes)).to_f32())
+    }
+    #[inline(always)]
+    fn nearest(exact: f64) -> f64 {
+        f64::from(F8E5m2::from_f32(exact as f32).to_f32())
+    }
+}
+
 /// An f16 as f32, without a branch: eight at once where the machine can. Its exponent is put where that of an f32
 /// is, 112 too small; what is subnormal then becomes normal by the same multiplication.
 #[inline(always)]
@@ -346,17 +387,17 @@ fn sum_bound<T: Float>(
     let finite: f64 = values.clone().filter(|x| x.is_finite()).map(f64::abs).sum();
     let operations = m - 1.0 + f64::from(u8::from(mean));
     let relative = (operations * T::ERROR.ln_1p()).exp_m1();
+    // Of a mean, the division still rounds: in the type that the step accumulates in, then in the element type.
+    let division = if mean { 2.0 * T::ERROR * expected.abs() + T::SMALLEST } else { 0.0 };
+    let grid = values.clone().filter(|&x| x != 0.0).map(lowest_bit).fold(f64::INFINITY, f64::min);
+    if magnitude <= T::LARGEST.min(grid * power(T::MANTISSA)) {
+        return division;
+    }
     if finite * (1.0 + relative) > T::LARGEST {
         return f64::INFINITY;
     }
     if !expected.is_finite() {
         return 0.0;
-    }
-    // Of a mean, the division still rounds: in the type that the step accumulates in, then in the element type.
-    let division = if mean { 2.0 * T::ERROR * expected.abs() + T::SMALLEST } else { 0.0 };
-    let grid = values.clone().filter(|&x| x != 0.0).map(lowest_bit).fold(f64::INFINITY, f64::min);
-    if magnitude <= grid * power(T::MANTISSA) {
-        return division;
     }
     let own_error = m * power(-53) * 2.0;
     (relative + own_error) * magnitude / divisor + division
@@ -404,30 +445,60 @@ fn lowest_bit(x: f64) -> f64 {
     if e >= -1022 { power(e) } else { f64::from_bits(1 << (e + 1074)) }
 }
 
-trait Integer: Copy {
+trait Integer {
     const SIZE: usize;
-    /// In 64 bits; reductions there agree with those of the type in its low bits.
-    fn load(bytes: &[u8]) -> i64;
-    fn wrap(wide: i64) -> i64;
+    /// An integer of 64 bits with the same sign: sums and products there agree with those of the type in its low bits.
+    type Wide: Copy + Into<i128> + PartialEq;
+    fn load(bytes: &[u8]) -> Self::Wide;
+    /// What combining starts from.
+    fn unit(op: Op) -> Self::Wide;
+    fn combine(op: Op, a: Self::Wide, b: Self::Wide) -> Self::Wide;
+    fn wrap(wide: Self::Wide) -> Self::Wide;
+    /// The quotient, cut towards zero.
+    fn mean(sum: Self::Wide, of: usize) -> Self::Wide;
 }
 
 macro_rules! integer {
-    ($($t:ident),*) => {$(
+    ($wide:ident: $($t:ident),*) => {$(
         impl Integer for $t {
             const SIZE: usize = size_of::<$t>();
+            type Wide = $wide;
             #[inline(always)]
-            fn load(bytes: &[u8]) -> i64 {
-                i64::from($t::from_ne_bytes(raw(bytes)))
+            fn load(bytes: &[u8]) -> $wide {
+                $wide::from($t::from_ne_bytes(raw(bytes)))
             }
             #[inline(always)]
-            fn wrap(wide: i64) -> i64 {
-                i64::from(wide as $t)
+            fn unit(op: Op) -> $wide {
+                match op {
+                    Op::Sum | Op::Avg => 0,
+                    Op::Prod => 1,
+                    Op::Min => $wide::MAX,
+                    Op::Max => $wide::MIN,
+                }
+            }
+            #[inline(always)]
+            fn combine(op: Op, a: $wide, b: $wide) -> $wide {
+                match op {
+                    Op::Sum | Op::Avg => a.wrapping_add(b),
+                    Op::Prod => a.wrapping_mul(b),
+                    Op::Min => a.min(b),
+                    Op::Max => a.max(b),
+                }
+            }
+            #[inline(always)]
+            fn wrap(wide: $wide) -> $wide {
+                $wide::from(wide as $t)
+            }
+            #[inline(always)]
+            fn mean(sum: $wide, of: usize) -> $wide {
+                sum / of as $wide
             }
         }
     )*};
 }
 
-integer!(i32, i64, u8);
+integer!(i64: i8, i32, i64);
+integer!(u64: u8, u32, u64);
 
 fn integers<T: Integer>(
     op: Op,
@@ -436,30 +507,19 @@ fn integers<T: Integer>(
     Range { start: from, end: to }: Range<usize>,
     wrong: &mut Wrong,
 ) {
-    let unit = match op {
-        Op::Sum | Op::Avg => 0,
-        Op::Prod => 1,
-        Op::Min => i64::MAX,
-        Op::Max => i64::MIN,
-    };
-    let mut exact = [unit; TILE];
+    let mut exact = [T::unit(op); TILE];
     for operand in operands {
         let elements = operand[from * T::SIZE..to * T::SIZE].chunks_exact(T::SIZE).map(T::load);
         for (exact, x) in exact.iter_mut().zip(elements) {
-            *exact = match op {
-                Op::Sum | Op::Avg => exact.wrapping_add(x),
-                Op::Prod => exact.wrapping_mul(x),
-                Op::Min => x.min(*exact),
-                Op::Max => x.max(*exact),
-            };
+            *exact = T::combine(op, *exact, x);
         }
     }
     let got = got[from * T::SIZE..to * T::SIZE].chunks_exact(T::SIZE).map(T::load);
     for (i, (got, exact)) in got.zip(exact).enumerate() {
         let wrapped = T::wrap(exact);
-        let expected = if op == Op::Avg { wrapped / operands.len() as i64 } else { wrapped };
+        let expected = if op == Op::Avg { T::mean(wrapped, operands.len()) } else { wrapped };
         if got != expected {
-            wrong.note(from + i, Number::Int(i128::from(got)), Number::Int(i128::from(expected)), 0.0);
+            wrong.note(from + i, Number::Int(got.into()), Number::Int(expected.into()), 0.0);
         }
     }
 }
@@ -488,15 +548,18 @@ pub fn fill_from(
     };
     let odd = u64::from(op == Op::Prod);
     let real = |i| real(op, bits(i));
+    let small = |i| small(dtype, op, bits(i)) as f32;
     let integer = |i| bits(i).1 | odd;
     match dtype {
         Dtype::F32 => each(out, |i| (real(i) as f32).to_ne_bytes()),
         Dtype::F64 => each(out, |i| real(i).to_ne_bytes()),
         Dtype::F16 => each(out, |i| f16::from_f32(real(i) as f32).to_ne_bytes()),
         Dtype::Bf16 => each(out, |i| bf16::from_f32(real(i) as f32).to_ne_bytes()),
-        Dtype::I32 => each(out, |i| (integer(i) as i32).to_ne_bytes()),
-        Dtype::I64 => each(out, |i| integer(i).to_ne_bytes()),
-        Dtype::U8 => each(out, |i| [integer(i) as u8]),
+        Dtype::F8E4m3 => each(out, |i| F8E4m3::from_f32(small(i)).to_ne_bytes()),
+        Dtype::F8E5m2 => each(out, |i| F8E5m2::from_f32(small(i)).to_ne_bytes()),
+        Dtype::I32 | Dtype::U32 => each(out, |i| (integer(i) as u32).to_ne_bytes()),
+        Dtype::I64 | Dtype::U64 => each(out, |i| integer(i).to_ne_bytes()),
+        Dtype::I8 | Dtype::U8 => each(out, |i| [integer(i) as u8]),
     }
 }
 
@@ -511,7 +574,7 @@ fn real(op: Op, (element, bits): (u64, u64)) -> f64 {
     // Uniform in 0..1, of the bits that neither the sign nor the small integer uses.
     let unit = (bits >> 12 & ((1 << 50) - 1)) as f64 * power(-50);
     let integer = (bits >> 62) as f64;
-    let exact = element.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 63 == 0;
+    let exact = is_exact(element);
     let magnitude = match op {
         Op::Prod => 1.0 + (unit - 0.5) / if exact { f64::INFINITY } else { 8.0 },
         Op::Sum | Op::Avg => {
@@ -521,6 +584,23 @@ fn real(op: Op, (element, bits): (u64, u64)) -> f64 {
         Op::Min | Op::Max => unit * 1000.0,
     };
     f64::from_bits(magnitude.to_bits() | bits << 63)
+}
+
+/// A number for one element of an 8-bit float. These count exactly to 8 or 16 only, so nearly all exact elements are
+/// zeros; and the largest number is small in one of them.
+fn small(dtype: Dtype, op: Op, (element, bits): (u64, u64)) -> f64 {
+    let x = real(op, (element, bits));
+    match op {
+        // One in eight is 1 or -1. (The bits asked are not those of the sign.)
+        Op::Sum | Op::Avg if is_exact(element) => f64::from(u8::from(bits >> 20 & 7 == 0)).copysign(x),
+        Op::Min | Op::Max if dtype == Dtype::F8E4m3 => x * 0.25,
+        _ => x,
+    }
+}
+
+/// Whether sums and products of these elements are exact.
+fn is_exact(element: u64) -> bool {
+    element.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 63 == 0
 }
 
 /// The finaliser of splitmix64: a bijection that looks random.

@@ -93,8 +93,8 @@ fn bits_are_those_of_the_oracle() {
         plans::scratch_and_waits(),
     ];
     for plan in &plans {
-        for dtype in [Dtype::F32, Dtype::F16, Dtype::Bf16, Dtype::I32] {
-            for op in [Op::Sum, Op::Avg, Op::Prod] {
+        for dtype in Dtype::ALL {
+            for op in Op::ALL {
                 for in_place in [false, true] {
                     if in_place && !plan.header.forms.same {
                         continue;

@@ -3,7 +3,8 @@
 use half::{bf16, f16};
 use plan::arith::{self, Rounding};
 use plan::dtype::{Dtype, Op};
-use rcc_runtime::exec::kernels::{Fold, fold};
+use plan::float8::{F8E4m3, F8E5m2};
+use rcc_runtime::exec::kernels::{Fold, Kernel, Set, fold};
 
 /// A generator that needs no dependency; any good mixing will do.
 struct Random(u64);
@@ -33,6 +34,8 @@ fn element(dtype: Dtype, random: &mut Random, out: &mut [u8]) {
         (Dtype::F64, 0..=2) => real.to_ne_bytes().to_vec(),
         (Dtype::F16, 0..=2) => f16::from_f64(real).to_ne_bytes().to_vec(),
         (Dtype::Bf16, 0..=2) => bf16::from_f64(real).to_ne_bytes().to_vec(),
+        (Dtype::F8E4m3, 0..=2) => F8E4m3::from_f32(real as f32).to_ne_bytes().to_vec(),
+        (Dtype::F8E5m2, 0..=2) => F8E5m2::from_f32(real as f32).to_ne_bytes().to_vec(),
         _ => bits.to_ne_bytes().to_vec(),
     };
     out.copy_from_slice(&bytes[..out.len()]);
@@ -60,18 +63,21 @@ struct Case {
     rounding: Rounding,
     /// This source is also the first destination.
     in_place: Option<usize>,
+    set: Set,
+    stream: bool,
 }
 
 fn check(case: &Case, random: &mut Random) {
-    let Case { dtype, op, count, sources, destinations, rounding, in_place } = *case;
+    let Case { dtype, op, count, sources, destinations, rounding, in_place, set, stream } = *case;
     let bytes = count * dtype.size() as usize;
-    let what =
-        format!("{dtype} {op} x {count}, {sources} to {destinations}, {rounding:?}, in place {in_place:?}");
+    let what = format!(
+        "{dtype} {op} x {count}, {sources} to {destinations}, {rounding:?}, in place {in_place:?}, {set:?}, stream {stream}"
+    );
     // Each operand at an address of its own oddness, with a guard on both sides.
     let mut memory: Vec<(usize, Vec<u8>)> = Vec::new();
     for _ in 0..sources + destinations {
-        let mut area = vec![0xee; bytes + 160];
-        let at = 64 + random.below(32);
+        let mut area = vec![0xee; bytes + 192];
+        let at = 64 + random.below(64);
         for to in area[at..at + bytes].chunks_mut(dtype.size() as usize) {
             element(dtype, random, to);
         }
@@ -95,9 +101,10 @@ fn check(case: &Case, random: &mut Random) {
         count,
         round_each: rounding.round_each,
         divisor: rounding.post,
+        stream,
     };
     // SAFETY: all areas have `bytes` bytes after their addresses; they are apart, or one and the same.
-    unsafe { fold(dtype, op, &request) };
+    unsafe { Kernel::of_set(dtype, op, set).run(&request) };
 
     for (d, (at, area)) in memory.iter().enumerate().skip(sources) {
         let (at, area) = match in_place {
@@ -128,8 +135,21 @@ fn every_type_and_operator_agrees_with_the_definition() {
                             Rounding { round_each: random.next() & 1 == 0, post: post[random.below(3)] };
                         let in_place = (destinations > 0 && random.next() & 1 == 0)
                             .then(|| random.below(sources as u64));
-                        let case = Case { dtype, op, count, sources, destinations, rounding, in_place };
-                        check(&case, &mut random);
+                        for set in Set::available() {
+                            let stream = random.next() & 1 == 0;
+                            let case = Case {
+                                dtype,
+                                op,
+                                count,
+                                sources,
+                                destinations,
+                                rounding,
+                                in_place,
+                                set,
+                                stream,
+                            };
+                            check(&case, &mut random);
+                        }
                     }
                 }
             }
@@ -145,12 +165,91 @@ fn rounding_once_differs_from_rounding_each_time() {
     let run = |round_each| {
         let mut result = f16::ZERO;
         let destinations = [std::ptr::from_mut(&mut result).cast::<u8>()];
-        let request =
-            Fold { sources: &sources, destinations: &destinations, count: 1, round_each, divisor: None };
+        let request = Fold {
+            sources: &sources,
+            destinations: &destinations,
+            count: 1,
+            round_each,
+            divisor: None,
+            stream: false,
+        };
         // SAFETY: one element each.
         unsafe { fold(Dtype::F16, Op::Sum, &request) };
         result.to_f64()
     };
     assert_eq!(run(false), 1.0 + 1.0 / 1024.0);
     assert_eq!(run(true), 1.0);
+}
+
+/// Each destination at each offset within a line, with whatever the other has: what goes past the caches is the same.
+#[test]
+fn stores_past_the_caches_leave_the_same_bytes_at_every_address() {
+    #[repr(align(64))]
+    struct Lines([u8; 1024]);
+    let sources: [Lines; 2] =
+        [3u8, 101].map(|by| Lines(std::array::from_fn(|i| (i as u8).wrapping_mul(by).wrapping_add(7))));
+    let mut random = Random(11);
+    for set in Set::available() {
+        for first in 0..64 {
+            for (dtype, op) in [(Dtype::U8, Op::Sum), (Dtype::F16, Op::Max), (Dtype::F64, Op::Min)] {
+                let count = 600 / dtype.size() as usize;
+                let (second, from) = (random.below(64), random.below(64));
+                let operands = sources.each_ref().map(|lines| lines.0[from..].as_ptr());
+                let run = |sources: &[*const u8], stream: bool| {
+                    let mut results = [Lines([0xee; 1024]), Lines([0xee; 1024])];
+                    let [a, b] = &mut results;
+                    let destinations = [a.0[first..].as_mut_ptr(), b.0[second..].as_mut_ptr()];
+                    let request = Fold {
+                        sources,
+                        destinations: &destinations,
+                        count,
+                        round_each: false,
+                        divisor: None,
+                        stream,
+                    };
+                    // SAFETY: at most 600 bytes from at most 63 on, of 1024; all apart.
+                    unsafe { Kernel::of_set(dtype, op, set).run(&request) };
+                    results.map(|lines| lines.0.to_vec())
+                };
+                for sources in [&operands[..], &operands[..1]] {
+                    let same = run(sources, true) == run(sources, false);
+                    assert!(same, "{set:?} {dtype} at {first}, {second}");
+                }
+            }
+        }
+    }
+}
+
+/// What sums of two make of all 16-bit and 8-bit floats, and of numbers next to every tie.
+#[test]
+fn conversions_are_right_for_every_number() {
+    for dtype in [Dtype::F16, Dtype::Bf16, Dtype::F8E4m3, Dtype::F8E5m2] {
+        let size = dtype.size() as usize;
+        let numbers = 1u32 << (8 * size);
+        let mut random = Random(5);
+        let all: Vec<u8> = (0..numbers).flat_map(|bits| bits.to_le_bytes()[..size].to_vec()).collect();
+        // A shifted copy beside each: pairs of like size, whose sums round.
+        for turn in 0..(1 << 16) / numbers.min(1 << 11) {
+            let by = if turn == 0 { 0 } else { random.below(u64::from(numbers)) } * size;
+            let other = [&all[by..], &all[..by]].concat();
+            for op in [Op::Sum, Op::Prod] {
+                let mut expected = vec![0; all.len()];
+                arith::fold(dtype, op, &[&all, &other], Rounding::default(), &mut expected);
+                for set in Set::available() {
+                    let mut got = vec![0; all.len()];
+                    let request = Fold {
+                        sources: &[all.as_ptr(), other.as_ptr()],
+                        destinations: &[got.as_mut_ptr()],
+                        count: numbers as usize,
+                        round_each: false,
+                        divisor: None,
+                        stream: false,
+                    };
+                    // SAFETY: `numbers` elements each, apart.
+                    unsafe { Kernel::of_set(dtype, op, set).run(&request) };
+                    assert_same(dtype, &got, &expected, &format!("{dtype} {op} {set:?}, turn {turn}"));
+                }
+            }
+        }
+    }
 }

@@ -7,6 +7,8 @@ use plan::dtype::Dtype;
 use plan::ids::RankId;
 use plan::layout::Layout;
 
+use super::kernels::Kernel;
+
 /// The cells of a block, for every copy.
 #[derive(Debug)]
 pub struct Cells {
@@ -96,8 +98,8 @@ impl Area {
 pub struct Setting {
     /// Elements' type.
     pub dtype: Dtype,
-    /// The operator.
-    pub op: plan::dtype::Op,
+    /// How elements are combined.
+    pub kernel: Kernel,
     /// What avg divides by.
     pub divisor: Option<u32>,
     /// How often bodies run.

@@ -10,6 +10,7 @@ use plan::plan::{Form, Plan};
 use plan::signature::{self, Signature};
 
 use super::Shape;
+use super::kernels::Kernel;
 use super::places::{Area, Cells, Setting};
 use crate::call::Record;
 use crate::error::{Error, Kind};
@@ -79,7 +80,8 @@ impl Prepared {
             op,
             form,
         });
-        let setting = Setting { dtype, op, divisor, slices: layout.slices(), cells };
+        let kernel = Kernel::new(dtype, op);
+        let setting = Setting { dtype, kernel, divisor, slices: layout.slices(), cells };
         let scratch_bytes = layout.scratch_bytes(rank);
         Ok(Prepared {
             shape,

@@ -1,29 +1,12 @@
 //! Elements: how they are loaded, combined and stored, many at a time.
 //!
-//! In: an element type and an operator, as types. Out: [`fold`], inlined into a function for each vector set. A block
-//! of `L` elements lives in an array that the compiler keeps in vector registers.
-
-use half::slice::HalfFloatSliceExt;
-use half::{bf16, f16};
+//! In: an element type, an operator and a vector set, as types. Out: [`fold`], inlined into a function for each vector
+//! set. A block of `L` elements lives in an array that the compiler keeps in vector registers.
 
 use super::Fold;
-
-/// An element type and the type that a step accumulates in.
-pub(super) trait Element: Copy {
-    type Acc: Accumulator;
-    /// Whether a sum in `Acc` differs from one in the element type.
-    const ROUNDS: bool;
-    fn widen<const L: usize>(from: [Self; L]) -> [Self::Acc; L];
-    fn narrow<const L: usize>(from: [Self::Acc; L]) -> [Self; L];
-}
-
-pub(super) trait Accumulator: Copy {
-    fn add(self, other: Self) -> Self;
-    fn mul(self, other: Self) -> Self;
-    fn min(self, other: Self) -> Self;
-    fn max(self, other: Self) -> Self;
-    fn div(self, by: u32) -> Self;
-}
+use super::stores;
+use super::types::{Accumulator, Element};
+use super::vectors::Vectors;
 
 /// An operator, as a type so that it is compiled into the loop.
 pub(super) trait Operator {
@@ -66,21 +49,32 @@ impl Operator for Max {
 /// The fold, in blocks of `L` elements and then one by one.
 ///
 /// # Safety
-/// As `super::fold`.
+/// As `super::fold`; the machine has what `V` needs.
 #[inline(always)]
-pub(super) unsafe fn fold<E: Element, O: Operator, const L: usize>(fold: &Fold<'_>) {
-    // SAFETY: the caller's promise; the arms differ only in what the compiler knows.
+pub(super) unsafe fn fold<V: Vectors, E: Element, O: Operator, const L: usize>(fold: &Fold<'_>) {
+    // SAFETY: the caller's promise; the arms differ only in what the compiler knows. Division is apart from the rest: of
+    // integers there is none in vectors, and a loop that may divide would have none at all.
     unsafe {
         match (fold.sources, fold.destinations) {
-            (&[a, b], &[to]) => run::<E, O, L>(&[a, b], &[to], fold),
-            (&[a, b], &[to, other]) => run::<E, O, L>(&[a, b], &[to, other], fold),
-            (sources, destinations) => run::<E, O, L>(sources, destinations, fold),
+            (sources, destinations) if fold.divisor.is_some() => {
+                if fold.stream {
+                    stream::<V, E, O, L, true>(sources, destinations, fold);
+                } else {
+                    run::<V, E, O, L, true>(sources, destinations, fold);
+                }
+            }
+            (sources, destinations) if fold.stream => {
+                stream::<V, E, O, L, false>(sources, destinations, fold);
+            }
+            (&[a, b], &[to]) => run::<V, E, O, L, false>(&[a, b], &[to], fold),
+            (&[a, b], &[to, other]) => run::<V, E, O, L, false>(&[a, b], &[to, other], fold),
+            (sources, destinations) => run::<V, E, O, L, false>(sources, destinations, fold),
         }
     }
 }
 
 #[inline(always)]
-unsafe fn run<E: Element, O: Operator, const L: usize>(
+unsafe fn run<V: Vectors, E: Element, O: Operator, const L: usize, const DIVIDE: bool>(
     sources: &[*const u8],
     destinations: &[*mut u8],
     fold: &Fold<'_>,
@@ -88,15 +82,52 @@ unsafe fn run<E: Element, O: Operator, const L: usize>(
     let mut at = 0;
     while fold.count - at >= L {
         // SAFETY: the elements `at..at + L` are within the count.
-        unsafe { block::<E, O, L>(sources, destinations, at, fold) };
+        unsafe { block::<V, E, O, L, DIVIDE>(sources, destinations, at, fold) };
         at = opaque(at + L);
     }
     while at < fold.count {
         // SAFETY: element `at` is within the count.
-        unsafe { block::<E, O, 1>(sources, destinations, at, fold) };
+        unsafe { block::<V, E, O, 1, DIVIDE>(sources, destinations, at, fold) };
         at = opaque(at + 1);
     }
 }
+
+/// As [`run`], but past the caches where a destination allows it: one by one until the first destination is at the
+/// start of a line, if it can be; then in blocks, each of whole lines there.
+#[inline(always)]
+unsafe fn stream<V: Vectors, E: Element, O: Operator, const L: usize, const DIVIDE: bool>(
+    sources: &[*const u8],
+    destinations: &[*mut u8],
+    fold: &Fold<'_>,
+) {
+    let before_line = destinations.first().map_or(0, |&to| (to as usize).wrapping_neg() % LINE);
+    let head = (before_line / size_of::<E>()).min(fold.count);
+    let mut at = 0;
+    while at < head {
+        // SAFETY: element `at` is within the count.
+        unsafe { block::<V, E, O, 1, DIVIDE>(sources, destinations, at, fold) };
+        at = opaque(at + 1);
+    }
+    while fold.count - at >= L {
+        // SAFETY: the elements `at..at + L` are within the count; the result is stored to all destinations.
+        unsafe {
+            let result = result::<V, E, O, L, DIVIDE>(sources, at, fold);
+            for &to in destinations {
+                stores::past_caches(&result, to.cast::<E>().add(at).cast());
+            }
+        }
+        at = opaque(at + L);
+    }
+    while at < fold.count {
+        // SAFETY: element `at` is within the count.
+        unsafe { block::<V, E, O, 1, DIVIDE>(sources, destinations, at, fold) };
+        at = opaque(at + 1);
+    }
+    stores::order();
+}
+
+/// Bytes of a cache line.
+const LINE: usize = 64;
 
 /// The same number, of which the compiler knows nothing. Otherwise it makes vectors across blocks instead of within
 /// them, which takes gathers and scatters and is eight times as slow.
@@ -110,160 +141,44 @@ fn opaque(at: usize) -> usize {
 
 /// Folds the elements `at..at + L`.
 #[inline(always)]
-unsafe fn block<E: Element, O: Operator, const L: usize>(
+unsafe fn block<V: Vectors, E: Element, O: Operator, const L: usize, const DIVIDE: bool>(
     sources: &[*const u8],
     destinations: &[*mut u8],
     at: usize,
     fold: &Fold<'_>,
 ) {
-    let Some((&first, rest)) = sources.split_first() else { return };
-    // SAFETY: the caller's promise: the source is readable there.
-    let load =
-        |from: *const u8| E::widen(unsafe { from.cast::<E>().add(at).cast::<[E; L]>().read_unaligned() });
-    let mut acc: [E::Acc; L] = load(first);
-    for (k, &source) in rest.iter().enumerate() {
-        if E::ROUNDS && fold.round_each && k > 0 {
-            acc = E::widen(E::narrow(acc));
-        }
-        let operand = load(source);
-        for i in 0..L {
-            acc[i] = O::apply(acc[i], operand[i]);
-        }
-    }
-    if let Some(by) = fold.divisor {
-        for value in &mut acc {
-            *value = value.div(by);
-        }
-    }
-    let result = E::narrow(acc);
+    // SAFETY: the caller's promise.
+    let result = unsafe { result::<V, E, O, L, DIVIDE>(sources, at, fold) };
     for &to in destinations {
         // SAFETY: the caller's promise: the destination is writable there.
         unsafe { to.cast::<E>().add(at).cast::<[E; L]>().write_unaligned(result) };
     }
 }
 
-macro_rules! float {
-    ($t:ident) => {
-        impl Accumulator for $t {
-            #[inline(always)]
-            fn add(self, other: $t) -> $t {
-                self + other
-            }
-            #[inline(always)]
-            fn mul(self, other: $t) -> $t {
-                self * other
-            }
-            // A NaN wins; -0 is below +0.
-            #[inline(always)]
-            fn min(self, other: $t) -> $t {
-                let less = self.total_cmp(&other).is_lt();
-                if self.is_nan() | (!other.is_nan() & less) { self } else { other }
-            }
-            #[inline(always)]
-            fn max(self, other: $t) -> $t {
-                let greater = self.total_cmp(&other).is_gt();
-                if self.is_nan() | (!other.is_nan() & greater) { self } else { other }
-            }
-            #[inline(always)]
-            fn div(self, by: u32) -> $t {
-                self / by as $t
-            }
+/// What the elements `at..at + L` become.
+#[inline(always)]
+unsafe fn result<V: Vectors, E: Element, O: Operator, const L: usize, const DIVIDE: bool>(
+    sources: &[*const u8],
+    at: usize,
+    fold: &Fold<'_>,
+) -> [E; L] {
+    // SAFETY: the caller's promise: the source is readable there.
+    let read = |from: *const u8| unsafe { from.cast::<E>().add(at).cast::<[E; L]>().read_unaligned() };
+    let (first, rest) = (sources[0], &sources[1..]);
+    let mut acc: [E::Acc; L] = E::widen::<V, L>(read(first));
+    for (k, &source) in rest.iter().enumerate() {
+        if E::ROUNDS && fold.round_each && k > 0 {
+            acc = E::widen::<V, L>(E::narrow::<V, L>(acc));
         }
-    };
-}
-
-macro_rules! integer {
-    ($t:ident, $wide:ident) => {
-        impl Accumulator for $t {
-            #[inline(always)]
-            fn add(self, other: $t) -> $t {
-                self.wrapping_add(other)
-            }
-            #[inline(always)]
-            fn mul(self, other: $t) -> $t {
-                self.wrapping_mul(other)
-            }
-            #[inline(always)]
-            fn min(self, other: $t) -> $t {
-                if self < other { self } else { other }
-            }
-            #[inline(always)]
-            fn max(self, other: $t) -> $t {
-                if self > other { self } else { other }
-            }
-            // In a type that also holds every divisor; a quotient is no larger than what is divided.
-            #[inline(always)]
-            fn div(self, by: u32) -> $t {
-                ($wide::from(self) / $wide::from(by.max(1))) as $t
-            }
+        let operand = E::widen::<V, L>(read(source));
+        for i in 0..L {
+            acc[i] = O::apply(acc[i], operand[i]);
         }
-    };
-}
-
-macro_rules! own_accumulator {
-    ($t:ident) => {
-        impl Element for $t {
-            type Acc = $t;
-            const ROUNDS: bool = false;
-            #[inline(always)]
-            fn widen<const L: usize>(from: [$t; L]) -> [$t; L] {
-                from
-            }
-            #[inline(always)]
-            fn narrow<const L: usize>(from: [$t; L]) -> [$t; L] {
-                from
-            }
+    }
+    if DIVIDE && let Some(by) = fold.divisor {
+        for value in &mut acc {
+            *value = value.div(by);
         }
-    };
-}
-
-float!(f32);
-float!(f64);
-integer!(i32, i64);
-integer!(i64, i64);
-integer!(u8, u32);
-own_accumulator!(f32);
-own_accumulator!(f64);
-own_accumulator!(i32);
-own_accumulator!(i64);
-own_accumulator!(u8);
-
-impl Element for f16 {
-    type Acc = f32;
-    const ROUNDS: bool = true;
-
-    #[inline(always)]
-    fn widen<const L: usize>(from: [f16; L]) -> [f32; L] {
-        let mut to = [0.0; L];
-        from.convert_to_f32_slice(&mut to);
-        to
     }
-
-    #[inline(always)]
-    fn narrow<const L: usize>(from: [f32; L]) -> [f16; L] {
-        let mut to = [f16::ZERO; L];
-        to.convert_from_f32_slice(&from);
-        to
-    }
-}
-
-impl Element for bf16 {
-    type Acc = f32;
-    const ROUNDS: bool = true;
-
-    #[inline(always)]
-    fn widen<const L: usize>(from: [bf16; L]) -> [f32; L] {
-        from.map(|x| f32::from_bits(u32::from(x.to_bits()) << 16))
-    }
-
-    /// To nearest, ties to even; a NaN stays one. Without a branch, so that it becomes vectors.
-    #[inline(always)]
-    fn narrow<const L: usize>(from: [f32; L]) -> [bf16; L] {
-        from.map(|x| {
-            let bits = x.to_bits();
-            let rounded = bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16;
-            let quiet = bits >> 16 | 0x40;
-            bf16::from_bits(if x.is_nan() { quiet } else { rounded } as u16)
-        })
-    }
+    E::narrow::<V, L>(acc)
 }

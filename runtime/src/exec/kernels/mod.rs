@@ -4,12 +4,17 @@
 //! defines, which is what the tests compare with (NaN payloads apart). The one hard idea: a block of
 //! elements is loaded whole before it is stored, so that a destination may be one of the sources (in place) and the
 //! compiler may still use vectors; addresses need no alignment. The loops are compiled for each vector set of the
-//! machine and chosen once (`simd`).
+//! machine and chosen once for all calls of a kind ([`Kernel`]).
 
 mod elements;
 mod simd;
+mod stores;
+mod types;
+mod vectors;
 
 use plan::dtype::{Dtype, Op};
+
+pub use self::simd::Set;
 
 /// A fold of `count` elements.
 #[derive(Debug, Clone, Copy)]
@@ -24,28 +29,78 @@ pub struct Fold<'a> {
     pub round_each: bool,
     /// The outer part of avg: divide by this before the last rounding.
     pub divisor: Option<u32>,
+    /// Store past the caches, where a destination allows it (16 bytes must lie at a multiple of 16): for results that are
+    /// not read soon and larger than the caches, 2 MiB or more. Such stores are complete (fenced) on return.
+    pub stream: bool,
 }
 
-/// Folds.
-///
-/// # Safety
-/// Every source is readable and every destination writable for `count` elements, by this thread alone while this
-/// runs. A destination is either exactly one of the sources or destinations, or apart from it.
-pub unsafe fn fold(dtype: Dtype, op: Op, fold: &Fold<'_>) {
-    if fold.count == 0 {
-        return;
+/// The loops for one type and operator, chosen once: a call costs no look at what the machine has.
+#[derive(Debug, Clone, Copy)]
+pub struct Kernel {
+    fold: simd::Loop,
+    copy: simd::Loop,
+    size: usize,
+    has_post: bool,
+}
+
+impl Kernel {
+    /// The best that this machine has.
+    pub fn new(dtype: Dtype, op: Op) -> Kernel {
+        Kernel::of_set(dtype, op, Set::available().next_back().unwrap_or(Set::Baseline))
     }
-    let divisor = fold.divisor.filter(|_| op.has_post());
-    if let ([only], None) = (fold.sources, divisor) {
-        let bytes = fold.count * dtype.size() as usize;
+
+    /// By a vector set; by the baseline if the machine does not have it.
+    pub fn of_set(dtype: Dtype, op: Op, set: Set) -> Kernel {
+        let set = Set::available().find(|&has| has == set).unwrap_or(Set::Baseline);
+        Kernel {
+            fold: simd::select(dtype, op, set),
+            copy: simd::select(Dtype::U8, Op::Sum, set),
+            size: dtype.size() as usize,
+            has_post: op.has_post(),
+        }
+    }
+
+    /// Folds.
+    ///
+    /// # Safety
+    /// Every source is readable and every destination writable for `count` elements, by this thread alone while this
+    /// runs. A destination is either exactly one of the sources or destinations, or apart from it.
+    #[inline]
+    pub unsafe fn run(&self, fold: &Fold<'_>) {
+        if fold.count == 0 {
+            return;
+        }
+        let divisor = fold.divisor.filter(|_| self.has_post);
+        match (fold.sources, divisor) {
+            ([], _) => {}
+            // SAFETY: the caller's promise.
+            ([only], None) => unsafe { self.copy(*only, fold) },
+            // SAFETY: the caller's promise; there are sources.
+            _ => unsafe { (self.fold)(&Fold { divisor, ..*fold }) },
+        }
+    }
+
+    unsafe fn copy(&self, from: *const u8, fold: &Fold<'_>) {
+        let bytes = fold.count * self.size;
+        if fold.stream {
+            // SAFETY: the caller's promise, in bytes.
+            unsafe { (self.copy)(&Fold { count: bytes, divisor: None, round_each: false, ..*fold }) };
+            return;
+        }
         for &to in fold.destinations {
-            if !std::ptr::addr_eq(to, *only) {
+            if !std::ptr::addr_eq(to, from) {
                 // SAFETY: the caller's promise; they are not the same, so they are apart.
-                unsafe { std::ptr::copy_nonoverlapping(*only, to, bytes) };
+                unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) };
             }
         }
-        return;
     }
+}
+
+/// Folds, by the best that this machine has: looks that up, which takes as long as some tens of elements.
+///
+/// # Safety
+/// As [`Kernel::run`].
+pub unsafe fn fold(dtype: Dtype, op: Op, fold: &Fold<'_>) {
     // SAFETY: the caller's promise.
-    unsafe { simd::fold(dtype, op, &Fold { divisor, ..*fold }) };
+    unsafe { Kernel::new(dtype, op).run(fold) }
 }
