@@ -5,6 +5,7 @@
     reason = "waits have deadlines, calls are timed, and /proc says what the machine is"
 )]
 
+pub mod bootstrap;
 pub mod call;
 pub mod channel;
 pub mod cpus;
