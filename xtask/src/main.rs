@@ -2,10 +2,11 @@
 //!
 //! In: a subcommand. Out: suites run one after the other, each with its time; the first failure does not stop the
 //! others, and the exit status is 0 only if all passed. Needs cargo and a C compiler; what else a suite needs it
-//! gets by itself, or it says by name why it cannot run here.
+//! gets by itself, or it says by name why it cannot run here. `bench peers` is a comparison (`peers`).
 
 #![allow(clippy::disallowed_methods, reason = "a tool that runs commands and times them")]
 
+mod peers;
 mod suites;
 
 use std::process::ExitCode;
@@ -39,6 +40,17 @@ enum Command {
     Deny,
     /// Names of the suites.
     List,
+    /// Comparisons with what others have.
+    Bench {
+        #[command(subcommand)]
+        with: With,
+    },
+}
+
+#[derive(Subcommand)]
+enum With {
+    /// rcc against MPI libraries over shared memory, which are fetched and built where they are not there.
+    Peers(peers::Args),
 }
 
 fn main() -> ExitCode {
@@ -56,5 +68,6 @@ fn main() -> ExitCode {
             }
             ExitCode::SUCCESS
         }
+        Command::Bench { with: With::Peers(args) } => peers::run(&args),
     }
 }

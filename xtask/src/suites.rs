@@ -38,6 +38,11 @@ pub(crate) fn tests(full: bool) -> Vec<Suite> {
             ok(cmd!(sh, "cargo test -q -p rcc-runtime --test loom").run())
         }),
         suite("race", "ranks as threads under ThreadSanitizer", race),
+        suite(
+            "peers",
+            "the comparison with MPI libraries, one cell of rcc alone (--full: with every library)",
+            move |_| crate::peers::smoke(full),
+        ),
         suite("docs", "documentation builds without warnings; its examples run", docs),
     ];
     if full {

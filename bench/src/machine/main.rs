@@ -10,6 +10,7 @@
 mod lines;
 mod memory;
 mod place;
+mod rates;
 mod turns;
 
 use std::process::ExitCode;
@@ -26,10 +27,16 @@ struct Args {
     /// How often everything is measured; the median counts.
     #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
+    /// Only what all cores copy together, and the way between two, as JSON.
+    #[arg(long)]
+    rates: bool,
 }
 
 fn main() -> ExitCode {
-    match run(&Args::parse()) {
+    let args = Args::parse();
+    let json =
+        |rates| serde_json::to_string(&rates).map(|line| line + "\n").map_err(|error| error.to_string());
+    match if args.rates { rates::measure(args.rounds).and_then(json) } else { run(&args) } {
         Ok(text) => {
             print!("{text}");
             ExitCode::SUCCESS

@@ -36,6 +36,11 @@ pub(crate) fn took(cpus: &[usize], bytes: usize) -> [f64; 2] {
     [1, OPERANDS].map(|operands| at_once(cpus, bytes, operands))
 }
 
+/// Seconds for each byte, of copying alone.
+pub(crate) fn copies(cpus: &[usize], bytes: usize) -> f64 {
+    at_once(cpus, bytes, 1)
+}
+
 /// The rates that follow.
 pub(crate) fn reach(bytes: usize, [copy, combine]: [f64; 2]) -> Reach {
     // Within the first cache combining may cost next to nothing more; both are a part of copying at least.
