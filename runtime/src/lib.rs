@@ -8,6 +8,7 @@
 pub mod bootstrap;
 pub mod call;
 pub mod channel;
+pub mod comm;
 pub mod cpus;
 pub mod error;
 pub mod exec;

@@ -355,6 +355,7 @@ fn memory_that_a_lost_rank_may_write_to_is_in_quarantine() {
     let plan = plans::proved(plans::direct::push_allgather(3));
     let segment = segment_for(&plan);
     segment.rank(RankId(1)).entered.store(1, Ordering::Relaxed);
+    segment.lane(RankId(1)).entered.store(1, Ordering::Relaxed);
     together_for(SOON, &plan, &segment, &[0, 2], |mut rank, _| {
         let mut memory = rank.memory(shape(50)).unwrap();
         let mut piece = rank.alloc(8).unwrap();
@@ -376,6 +377,7 @@ fn the_dead_are_not_waited_for() {
     child.wait().unwrap();
     for rank in [0, 1] {
         segment.rank(RankId(rank)).entered.store(1, Ordering::Relaxed);
+        segment.lane(RankId(rank)).entered.store(1, Ordering::Relaxed);
         segment.rank(RankId(rank)).pid.store(child.id(), Ordering::Relaxed);
     }
     together_for(SOON, &plan, &segment, &[2], |mut rank, _| {

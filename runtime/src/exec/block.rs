@@ -51,9 +51,18 @@ pub struct Machine<'s> {
     pub copies: u32,
     /// S.
     pub slot_bytes: u64,
+    operands: Operands,
+}
+
+/// Addresses of the event at hand; between events they mean nothing.
+#[derive(Debug, Default)]
+struct Operands {
     sources: Vec<*const u8>,
     destinations: Vec<*mut u8>,
 }
+
+// SAFETY: addresses alone, which nobody follows but the event that put them there.
+unsafe impl Send for Operands {}
 
 /// What all steps of one call have in common.
 #[derive(Debug)]
@@ -132,8 +141,7 @@ impl<'s> Machine<'s> {
             windows,
             copies,
             slot_bytes,
-            sources: Vec::new(),
-            destinations: Vec::new(),
+            operands: Operands::default(),
         }
     }
 
@@ -265,29 +273,37 @@ impl<'s> Machine<'s> {
                 if count == 0 {
                     continue;
                 }
-                self.sources.clear();
-                self.destinations.clear();
+                self.operands.sources.clear();
+                self.operands.destinations.clear();
                 for arg in sources {
                     match *arg {
                         Arg::Channel { token: true, .. } => {}
                         Arg::Channel { end, token: false } => {
-                            self.sources.push(self.incoming[at(end)].slot().wrapping_add(offset));
+                            self.operands.sources.push(self.incoming[at(end)].slot().wrapping_add(offset));
                         }
-                        place => self.sources.push(address(place, micro, &state, act, &self.windows)),
+                        place => {
+                            let at = address(place, micro, &state, act, &self.windows);
+                            self.operands.sources.push(at);
+                        }
                     }
                 }
                 for arg in destinations {
                     match *arg {
                         Arg::Channel { token: true, .. } => {}
                         Arg::Channel { end, token: false } => {
-                            self.destinations.push(self.outgoing[at(end)].slot().wrapping_add(offset));
+                            self.operands
+                                .destinations
+                                .push(self.outgoing[at(end)].slot().wrapping_add(offset));
                         }
-                        place => self.destinations.push(address(place, micro, &state, act, &self.windows)),
+                        place => {
+                            let at = address(place, micro, &state, act, &self.windows);
+                            self.operands.destinations.push(at);
+                        }
                     }
                 }
                 let fold = Fold {
-                    sources: &self.sources,
-                    destinations: &self.destinations,
+                    sources: &self.operands.sources,
+                    destinations: &self.operands.destinations,
                     count: count as usize,
                     round_each: step.round_each,
                     divisor: act.setting.divisor.filter(|_| step.post),

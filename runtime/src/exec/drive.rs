@@ -10,6 +10,7 @@ use plan::ids::RankId;
 
 use super::Patience;
 use super::block::{Act, Advance, Machine};
+use crate::memory::hall::Hall;
 use crate::memory::segment::Segment;
 use crate::wait::{Turn, Waiter};
 use crate::watch;
@@ -28,6 +29,16 @@ pub(crate) enum Stop {
     Mismatch {
         /// An index into `Machine::incoming`.
         end: usize,
+    },
+    /// A peer has entered this call with something else.
+    Differs {
+        /// Which.
+        from: RankId,
+    },
+    /// A peer has left.
+    Gone {
+        /// Which.
+        from: RankId,
     },
     /// A peer's buffer lies where it cannot.
     Astray {
@@ -85,7 +96,7 @@ pub(super) fn drive(
         let mut now = turn()?;
         if !now.moved && !now.finished {
             let mut woken = Ok(now);
-            let stop = pause(waiter, segment, rank, deadline, || {
+            let stop = pause(waiter, segment.hall(), rank, deadline, || {
                 woken = turn();
                 !matches!(woken, Ok(Progress { moved: false, finished: false }))
             });
@@ -93,7 +104,7 @@ pub(super) fn drive(
             match stop {
                 Some(Stop::Deadline { waited }) if !now.moved && !now.finished => {
                     // Which deadline counts depends on whether somebody is missing.
-                    let missing = !watch::absent(segment, call).is_empty();
+                    let missing = !watch::absent(segment.hall(), call).is_empty();
                     if waited > if missing { patience.late } else { patience.stalled } {
                         return Err(Stop::Deadline { waited });
                     }
@@ -117,18 +128,18 @@ pub(super) fn drive(
 
 /// One round of a wait; `ready` is a last look before sleeping.
 #[inline]
-pub(super) fn pause(
+pub(crate) fn pause(
     waiter: &mut Waiter,
-    segment: &Segment,
+    hall: &Hall,
     rank: RankId,
     deadline: Duration,
     ready: impl FnOnce() -> bool,
 ) -> Option<Stop> {
-    if segment.board().aborted() {
+    if hall.board().aborted() {
         return Some(Stop::Aborted);
     }
     if waiter.round() == Turn::Sleep {
-        segment.rank(rank).sleep(ready);
+        hall.rank(rank).sleep(ready);
     }
     let waited = waiter.waited();
     (waited > deadline).then_some(Stop::Deadline { waited })

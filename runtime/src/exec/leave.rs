@@ -3,7 +3,7 @@
 //! In: the shared segment, a call. Out: the promise that nobody touches a rank's registered memory once the rank has its
 //! result or its error. When all goes well the plan itself keeps it (every access ends before a DONE that the owner
 //! receives). When a call fails the plan is left where it was, and another way is needed: every rank says when it will
-//! touch no memory of others any more (`RankWords::quiet`), and who fails waits for those that may reach into its
+//! touch no memory of others any more (`LaneWords::quiet`), and who fails waits for those that may reach into its
 //! memory to say so, or to be dead. If one does neither for too long (its process is stopped), the memory is in
 //! quarantine: it is not given out again.
 //!
@@ -35,9 +35,11 @@ impl<'s> Access<'s> {
     /// Enters `call`; whether the run has ended already. From here on peers may rely on this rank, and it may, if the
     /// call is `direct` and as the plan says, reach into their memory.
     pub(super) fn enter(segment: &'s Segment, rank: RankId, call: u64, direct: bool) -> (Access<'s>, bool) {
-        let own = segment.rank(rank);
-        own.entered.store(call, Ordering::Relaxed);
-        let access = Access { quiet: &own.quiet, call };
+        let lane = segment.lane(rank);
+        lane.entered.store(call, Ordering::Relaxed);
+        // Whoever sees it sees what this rank wrote down about the call.
+        segment.rank(rank).entered.store(call, Ordering::Release);
+        let access = Access { quiet: &lane.quiet, call };
         if !direct {
             return (access, false);
         }
@@ -64,10 +66,10 @@ pub(super) fn settle(segment: &Segment, rank: RankId, accessors: &[RankId], call
     fence(Ordering::SeqCst);
     let began = Instant::now();
     let silent = |peer: &RankId| {
-        let words = segment.rank(*peer);
-        words.quiet.load(Ordering::Acquire) >= call
-            || words.entered.load(Ordering::Relaxed) < call
-            || watch::ended(words.pid.load(Ordering::Relaxed))
+        let lane = segment.lane(*peer);
+        lane.quiet.load(Ordering::Acquire) >= call
+            || lane.entered.load(Ordering::Relaxed) < call
+            || watch::ended(segment.rank(*peer).pid.load(Ordering::Relaxed))
     };
     while !accessors.iter().all(silent) {
         if began.elapsed() > QUIET {

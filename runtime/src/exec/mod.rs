@@ -199,13 +199,17 @@ impl<'s> Rank<'s> {
         let mut last = work().fold(0, u64::wrapping_add);
         while !board.complete(complete) {
             let ready = || board.complete(complete);
-            match pause(&mut self.waiter, self.segment, self.rank, self.patience.late, ready) {
+            match pause(&mut self.waiter, self.segment.hall(), self.rank, self.patience.late, ready) {
                 None => {}
                 Some(Stop::Deadline { waited }) => {
                     // A rank that prepares or compares data is not lost, however long it takes.
                     let now = work().fold(0, u64::wrapping_add);
                     if std::mem::replace(&mut last, now) == now {
-                        return Err(self.give_up(watch::late_at_barrier(self.segment, self.rank, waited)));
+                        return Err(self.give_up(watch::late_at_barrier(
+                            self.segment.hall(),
+                            self.rank,
+                            waited,
+                        )));
                     }
                     self.waiter.reset();
                 }
@@ -258,8 +262,12 @@ impl<'s> Rank<'s> {
             }
             Stop::Mismatch { end } => {
                 let from = self.machine.incoming[end].from;
-                self.give_up(watch::mismatch(self.segment, self.rank, from, self.call))
+                self.give_up(watch::mismatch(self.segment.hall(), self.rank, from, self.call))
             }
+            Stop::Differs { from } => {
+                self.give_up(watch::mismatch(self.segment.hall(), self.rank, from, self.call))
+            }
+            Stop::Gone { from } => self.give_up(watch::has_gone(self.segment.hall(), from, self.call)),
             Stop::Astray { window } => {
                 let window = &self.machine.windows[window];
                 let name = &self.plan.buffers[window.buffer.index()].name;

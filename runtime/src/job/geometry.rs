@@ -56,6 +56,13 @@ impl Geometry {
         Ok(Geometry { slots, slot_bytes })
     }
 
+    /// What suits calls of any size: what the plan's schedule asks for, else 64 KiB.
+    pub fn of_any_call(plan: &Plan) -> Result<Geometry, Error> {
+        check_supported(plan)?;
+        let slot_bytes = plan.header.schedule.slice_bytes.unwrap_or(SLOT_BYTES).max(LEAST_SLOT_BYTES);
+        Ok(Geometry { slots: SLOTS.max(plan.header.k_min), slot_bytes })
+    }
+
     /// The shape of a shared segment without registered memory.
     pub fn segment(&self, plan: &Plan) -> Result<segment::Shape, Error> {
         segment::Shape::new(plan, self.slots, self.slot_bytes)

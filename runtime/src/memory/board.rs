@@ -45,16 +45,16 @@ struct Arrivals(AtomicU64);
 pub struct RankWords {
     /// The call it entered last.
     pub entered: AtomicU64,
-    /// The call it finished last.
+    /// The last call that it and all before it have finished.
     pub left: AtomicU64,
-    /// The last call of which it touches nobody's memory any more, however the call ended.
-    pub quiet: AtomicU64,
     /// The barriers it has come to.
     pub barriers: AtomicU64,
     /// Grows while it works between calls: who waits for it then knows that it has not been lost.
     pub work: AtomicU64,
     /// Its process, or 0 where ranks are threads.
     pub pid: AtomicU32,
+    /// Not 0: it makes no call any more.
+    pub gone: AtomicU32,
     /// Not 0: a call has failed, and some peer may still be writing to its registered memory.
     pub quarantined: AtomicU32,
     /// How many bytes of its registered memory are taken.
@@ -89,6 +89,16 @@ struct CallWords {
 struct RecordWords {
     number: AtomicU64,
     record: Text<64>,
+}
+
+/// What one rank says about its calls of one plan.
+#[repr(C, align(128))]
+#[derive(Debug)]
+pub struct LaneWords {
+    /// The call of this plan that it entered last.
+    pub entered: AtomicU64,
+    /// The last call of this plan in which it touches nobody's memory any more, however the call ended.
+    pub quiet: AtomicU64,
 }
 
 /// Where one block of one rank stands; written by that rank alone.

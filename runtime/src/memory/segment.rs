@@ -19,7 +19,7 @@ use rustix::fs::SealFlags;
 
 use crate::channel::protocol::{Head, Tail};
 use crate::error::{Error, Kind};
-use crate::memory::board::{AreaWords, BlockWords, Board, RankWords};
+use crate::memory::board::{AreaWords, BlockWords, Board, LaneWords, RankWords};
 use crate::memory::hall::{self, Hall};
 use crate::memory::memfd::{self, Mapping};
 
@@ -44,6 +44,7 @@ pub struct Shape {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct RankShape {
+    lane: usize,
     /// Of every buffer of the plan.
     areas: usize,
     blocks: usize,
@@ -102,9 +103,10 @@ impl Shape {
         for rank in 0..plan.header.ranks {
             let block_count = plan.blocks_of(RankId(rank)).len() * copies as usize;
             first_block.push(plan.blocks.partition_point(|b| b.rank < RankId(rank)) as u32);
+            let lane = take(size_of::<LaneWords>() as u128, LINE);
             let areas = take(size_of::<AreaWords>() as u128 * plan.buffers.len() as u128, LINE);
             let blocks = take(size_of::<BlockWords>() as u128 * block_count as u128, LINE);
-            ranks.push(RankShape { areas, blocks, block_count });
+            ranks.push(RankShape { lane, areas, blocks, block_count });
         }
         let mut channels = Vec::with_capacity(plan.channels.len() * copies as usize);
         for channel in &plan.channels {
@@ -231,6 +233,11 @@ impl Segment {
         self.hall.rank(rank)
     }
 
+    /// What a rank says about its calls of this plan.
+    pub fn lane(&self, rank: RankId) -> &LaneWords {
+        self.at(self.shape.ranks[rank.index()].lane)
+    }
+
     /// Where the blocks of a rank stand, block by block, for each its copies.
     pub fn blocks(&self, rank: RankId) -> &[BlockWords] {
         let RankShape { blocks, block_count, .. } = self.shape.ranks[rank.index()];
@@ -290,7 +297,7 @@ impl Segment {
         &self.slice(offset, 1)[0]
     }
 
-    /// `T` is made of atomics alone (`AreaWords`, `BlockWords`, `Head`, `Tail`).
+    /// `T` is made of atomics alone (`LaneWords`, `AreaWords`, `BlockWords`, `Head`, `Tail`).
     fn slice<T>(&self, offset: usize, count: usize) -> &[T] {
         debug_assert!(
             offset + count * size_of::<T>() <= self.map.bytes() && offset.is_multiple_of(align_of::<T>())

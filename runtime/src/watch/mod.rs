@@ -14,6 +14,7 @@ use plan::plan::{ChannelKind, Operand, Plan, Section};
 use crate::call::difference;
 use crate::error::{Error, Kind, Place, Position, State};
 use crate::memory::board::At;
+use crate::memory::hall::Hall;
 use crate::memory::segment::Segment;
 
 /// Where every rank stands.
@@ -22,14 +23,14 @@ pub fn positions(plan: &Plan, segment: &Segment) -> Vec<Position> {
 }
 
 /// The ranks that have not entered call `call`.
-pub fn absent(segment: &Segment, call: u64) -> Vec<u32> {
-    let entered = |&r: &u32| segment.rank(RankId(r)).entered.load(Ordering::Relaxed) >= call;
-    (0..segment.shape().ranks()).filter(|r| !entered(r)).collect()
+pub fn absent(hall: &Hall, call: u64) -> Vec<u32> {
+    let entered = |&r: &u32| hall.rank(RankId(r)).entered.load(Ordering::Acquire) >= call;
+    (0..hall.shape().ranks()).filter(|r| !entered(r)).collect()
 }
 
 /// The error for a call in which nothing has moved for `waited`, as `rank` sees it.
 pub fn nothing_moves(plan: &Plan, segment: &Segment, rank: RankId, call: u64, waited: Duration) -> Error {
-    let absent = absent(segment, call);
+    let absent = absent(segment.hall(), call);
     if !absent.is_empty() {
         let message = format!("{} not entered call {call} for {waited:.1?}", name(&absent, "has", "have"));
         return Error::new(Kind::Late, message).of(absent);
@@ -84,17 +85,17 @@ pub fn all_stand_still(
 }
 
 /// The error for a barrier between calls that not all ranks have come to.
-pub fn late_at_barrier(segment: &Segment, rank: RankId, waited: Duration) -> Error {
-    let barriers = |r: u32| segment.rank(RankId(r)).barriers.load(Ordering::Relaxed);
+pub fn late_at_barrier(hall: &Hall, rank: RankId, waited: Duration) -> Error {
+    let barriers = |r: u32| hall.rank(RankId(r)).barriers.load(Ordering::Relaxed);
     let own = barriers(rank.0);
-    let absent: Vec<u32> = (0..segment.shape().ranks()).filter(|&r| barriers(r) < own).collect();
+    let absent: Vec<u32> = (0..hall.shape().ranks()).filter(|&r| barriers(r) < own).collect();
     let message = format!("{} not come to the next call for {waited:.1?}", name(&absent, "has", "have"));
     Error::new(Kind::Late, message).of(absent)
 }
 
 /// The error for a message from `from` that belongs to another call than that of `rank`.
-pub fn mismatch(segment: &Segment, rank: RankId, from: RankId, call: u64) -> Error {
-    let record = |r: RankId| segment.rank(r).recorded(call);
+pub fn mismatch(hall: &Hall, rank: RankId, from: RankId, call: u64) -> Error {
+    let record = |r: RankId| hall.rank(r).recorded(call);
     let (own, other) = (record(rank), record(from));
     let what = match (&own, &other) {
         // Where one reaches into the other's memory, both must lay out their buffers alike.
@@ -114,6 +115,35 @@ pub fn mismatch(segment: &Segment, rank: RankId, from: RankId, call: u64) -> Err
         text(other)
     );
     Error::new(Kind::Mismatch, message).of(vec![from.0, rank.0])
+}
+
+/// A rank that will never enter `call`, or never end it: it has left, or its process has ended.
+pub fn gone(hall: &Hall, rank: RankId, call: u64) -> Option<RankId> {
+    let left = |&peer: &RankId| {
+        let words = hall.rank(peer);
+        let never = words.gone.load(Ordering::Acquire) != 0 && words.entered.load(Ordering::Acquire) < call;
+        peer != rank && (never || ended(words.pid.load(Ordering::Relaxed)))
+    };
+    (0..hall.shape().ranks()).map(RankId).find(left)
+}
+
+/// The error for a rank that is gone.
+pub fn has_gone(hall: &Hall, from: RankId, call: u64) -> Error {
+    let process = ended(hall.rank(from).pid.load(Ordering::Relaxed));
+    let how = if process { "'s process has ended" } else { " has left" };
+    let message = format!("rank {}{how}, and others are in call {call}", from.0);
+    Error::new(Kind::PeerDied, message).culprit(from.0)
+}
+
+/// A rank that has entered `call` with something else than `rank` has, if their records tell.
+pub fn otherwise(hall: &Hall, rank: RankId, call: u64) -> Option<RankId> {
+    let own = hall.rank(rank).recorded(call)?;
+    let differs = |&peer: &RankId| {
+        let words = hall.rank(peer);
+        words.entered.load(Ordering::Acquire) >= call
+            && words.recorded(call).is_some_and(|record| !difference(&own, &record).is_empty())
+    };
+    (0..hall.shape().ranks()).map(RankId).find(differs)
 }
 
 /// Whether a rank that stands still has nobody to wait for, or cannot run.

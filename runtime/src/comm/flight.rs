@@ -1,0 +1,248 @@
+//! Calls that are under way.
+//!
+//! In: lanes, calls in the order in which they were issued. Out: their ends. The one hard idea: whoever waits for one call drives
+//! all of them, since a peer may need the others before it can go on with that one (docs/plan.md §6.3); so a call makes progress
+//! whenever anyone waits for any.
+
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use plan::ids::RankId;
+
+use super::lane::Lane;
+use crate::error::Error;
+use crate::exec::Patience;
+use crate::exec::drive::{Progress, Stop, pause};
+use crate::memory::hall::Hall;
+use crate::wait::Waiter;
+use crate::watch;
+
+/// From when on, and then after twice as long each time, who waits looks whether others make another call, or none.
+const SUSPECT: Duration = Duration::from_millis(20);
+
+/// A call that has been issued and not yet been waited for.
+#[derive(Debug)]
+struct Flight {
+    call: u64,
+    lane: usize,
+    /// How it ended, once it has.
+    ended: Option<Result<(), Error>>,
+}
+
+/// All of a communicator.
+#[derive(Debug)]
+pub(super) struct Flights {
+    rank: RankId,
+    patience: Patience,
+    warn: Duration,
+    waiter: Waiter,
+    /// The number of the last call issued.
+    call: u64,
+    list: VecDeque<Flight>,
+    /// Some call has failed: this rank stays where it is, for reports.
+    failed: bool,
+}
+
+impl Flights {
+    pub(super) fn new(rank: RankId, patience: Patience, warn: Duration) -> Flights {
+        let waiter = Waiter::new(patience.policy);
+        Flights { rank, patience, warn, waiter, call: 0, list: VecDeque::new(), failed: false }
+    }
+
+    /// Whether a call on a lane has not ended.
+    pub(super) fn busy(&self, lane: usize) -> bool {
+        self.list.iter().any(|flight| flight.lane == lane && flight.ended.is_none())
+    }
+
+    /// Issues a call on a lane that is not busy, and says which number it has.
+    ///
+    /// # Safety
+    /// As `Rank::enter`; `Rank::leave` comes when the call has ended.
+    pub(super) unsafe fn issue(&mut self, lanes: &mut [Lane], lane: usize) -> Result<u64, Error> {
+        let call = self.call + 1;
+        // SAFETY: the caller's promise.
+        lanes[lane].with_dependent_mut(|_, rank| unsafe { rank.enter(call) })?;
+        self.call = call;
+        self.list.push_back(Flight { call, lane, ended: None });
+        Ok(call)
+    }
+
+    /// Lets every call that has not ended act as far as it can for now; whether any did.
+    pub(super) fn turn(&mut self, hall: &Hall, lanes: &mut [Lane]) -> bool {
+        let (mut moved, mut ended) = (false, false);
+        for at in 0..self.list.len() {
+            let flight = &mut self.list[at];
+            if flight.ended.is_some() {
+                continue;
+            }
+            let turned = lanes[flight.lane].with_dependent_mut(|_, rank| match rank.turn() {
+                Ok(Progress { finished: true, .. }) => Err(rank.leave(Ok(()))),
+                Ok(Progress { moved, .. }) => Ok(moved),
+                Err(stop) => Err(rank.leave(Err(stop))),
+            });
+            match turned {
+                Ok(this) => moved |= this,
+                Err(end) => {
+                    (moved, ended) = (true, true);
+                    self.end(lanes, at, end);
+                }
+            }
+        }
+        if ended {
+            self.publish(hall);
+        }
+        moved
+    }
+
+    /// Whether a call has ended.
+    pub(super) fn is_over(&self, call: u64) -> bool {
+        self.list.iter().find(|flight| flight.call == call).is_none_or(|flight| flight.ended.is_some())
+    }
+
+    /// Drives all calls until one has ended, and says how it did; asked again, it did well.
+    pub(super) fn wait(&mut self, hall: &Hall, lanes: &mut [Lane], call: u64) -> Result<(), Error> {
+        self.until(hall, lanes, |flights| flights.is_over(call));
+        match self.list.iter().position(|flight| flight.call == call) {
+            None => Ok(()),
+            Some(at) => self.list.remove(at).and_then(|flight| flight.ended).unwrap_or(Ok(())),
+        }
+    }
+
+    /// Drives all calls until `done`, or until they have failed.
+    pub(super) fn until(&mut self, hall: &Hall, lanes: &mut [Lane], done: impl Fn(&Flights) -> bool) {
+        let mut waiter = std::mem::replace(&mut self.waiter, Waiter::new(self.patience.policy));
+        waiter.reset();
+        let deadline = self.patience.stalled.min(self.patience.late);
+        let (mut suspect, mut warned) = (SUSPECT, false);
+        while !done(self) {
+            if self.turn(hall, lanes) {
+                waiter.reset();
+                (suspect, warned) = (SUSPECT, false);
+                if hall.board().aborted() {
+                    self.stop(hall, lanes, Stop::Aborted);
+                }
+                continue;
+            }
+            let rank = self.rank;
+            let mut moved = false;
+            let stop = pause(&mut waiter, hall, rank, deadline, || {
+                moved = self.turn(hall, lanes);
+                moved
+            });
+            let waited = waiter.waited();
+            if moved {
+                continue;
+            }
+            match stop {
+                Some(Stop::Deadline { waited }) => {
+                    let missing = !watch::absent(hall, self.oldest()).is_empty();
+                    let limit = if missing { self.patience.late } else { self.patience.stalled };
+                    if waited > limit {
+                        self.stop(hall, lanes, Stop::Deadline { waited });
+                    }
+                }
+                Some(stop) => self.stop(hall, lanes, stop),
+                None => {}
+            }
+            if waited > suspect {
+                suspect *= 2;
+                let oldest = self.oldest();
+                let differs = || watch::otherwise(hall, rank, oldest).map(|from| Stop::Differs { from });
+                let gone = || watch::gone(hall, rank, oldest).map(|from| Stop::Gone { from });
+                if let Some(stop) = differs().or_else(gone) {
+                    self.stop(hall, lanes, stop);
+                }
+            }
+            if waited > self.warn && !warned {
+                warned = true;
+                let (call, absent) = (self.oldest(), watch::absent(hall, self.oldest()));
+                tracing::warn!(rank = rank.0, call, ?absent, "has waited for {waited:.0?}");
+            }
+        }
+        self.waiter = waiter;
+    }
+
+    /// Drives all calls until a barrier that this rank has come to is complete.
+    pub(super) fn barrier(
+        &mut self,
+        hall: &Hall,
+        lanes: &mut [Lane],
+        complete: impl Fn() -> bool,
+    ) -> Result<(), Error> {
+        let work = || {
+            let of = |rank| hall.rank(RankId(rank)).work.load(Ordering::Relaxed);
+            (0..hall.shape().ranks()).map(of).fold(0, u64::wrapping_add)
+        };
+        let mut waiter = Waiter::new(self.patience.policy);
+        let (mut last, mut suspect) = (work(), SUSPECT);
+        while !complete() {
+            if let Some(cause) = hall.board().cause() {
+                self.stop(hall, lanes, Stop::Aborted);
+                return Err(cause);
+            }
+            if self.turn(hall, lanes) {
+                waiter.reset();
+                continue;
+            }
+            match pause(&mut waiter, hall, self.rank, self.patience.late, &complete) {
+                None => {}
+                Some(Stop::Deadline { waited }) => {
+                    // A rank that is at work is not lost, however long that takes.
+                    let now = work();
+                    if std::mem::replace(&mut last, now) == now {
+                        hall.board().abort(&watch::late_at_barrier(hall, self.rank, waited));
+                    }
+                    waiter.reset();
+                }
+                // What ended it stands on the board.
+                Some(_) => continue,
+            }
+            if waiter.waited() > suspect {
+                suspect *= 2;
+                // Who has left comes to no barrier, whatever it has entered.
+                if let Some(from) = watch::gone(hall, self.rank, u64::MAX) {
+                    hall.board().abort(&watch::has_gone(hall, from, self.call));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends all calls that have not ended.
+    fn stop(&mut self, hall: &Hall, lanes: &mut [Lane], why: Stop) {
+        for at in 0..self.list.len() {
+            let flight = &self.list[at];
+            if flight.ended.is_none() {
+                let end = lanes[flight.lane].with_dependent_mut(|_, rank| rank.leave(Err(why)));
+                self.end(lanes, at, end);
+            }
+        }
+        self.publish(hall);
+    }
+
+    /// A call has ended. One that failed keeps peers from memory that they might still touch.
+    fn end(&mut self, lanes: &[Lane], at: usize, end: Result<(), Error>) {
+        let flight = &mut self.list[at];
+        if end.is_err() {
+            self.failed = true;
+            lanes[flight.lane].borrow_dependent().settle(flight.call);
+        }
+        flight.ended = Some(end);
+    }
+
+    /// Says on the board through which call this rank has come.
+    fn publish(&self, hall: &Hall) {
+        let going = self.list.iter().filter(|flight| flight.ended.is_none());
+        let through = going.map(|flight| flight.call - 1).min().unwrap_or(self.call);
+        if !self.failed {
+            hall.rank(self.rank).left.store(through, Ordering::Relaxed);
+        }
+    }
+
+    /// The first call that has not ended; the last one, if all have.
+    fn oldest(&self) -> u64 {
+        let going = self.list.iter().filter(|flight| flight.ended.is_none());
+        going.map(|flight| flight.call).min().unwrap_or(self.call)
+    }
+}

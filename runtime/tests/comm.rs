@@ -1,0 +1,328 @@
+//! Communicators as a library uses them: many calls of many plans, several at once, and what is said when ranks disagree, stay away
+//! or leave. Every result is compared with the promise of its plan.
+
+extern crate plan as rcc_plan;
+
+mod plans;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use plan::dtype::{Dtype, Op};
+use plan::ids::{BufferId, RankId};
+use plan::plan::Role;
+use plan::reference::{self, Reference};
+use plan::verify::{Limits, VerifiedPlan, verify};
+use rcc_runtime::comm::{Communicator, Options, PlanId};
+use rcc_runtime::error::{Error, Kind};
+use rcc_runtime::exec::Shape;
+use rcc_runtime::exec::buffers::{Buffers, Memory};
+
+/// For how long a rank waits that will wait in vain; and one that will not, however busy the machine is.
+const SOON: Duration = Duration::from_millis(400);
+const LONG: Duration = Duration::from_secs(60);
+
+fn options(patience: Duration) -> Options {
+    Options { late: patience, stalled: patience, registered: 1 << 20, ..Options::default() }
+}
+
+fn shape(elements: u64) -> Shape {
+    Shape { elements, dtype: Dtype::F32, op: Op::Sum, in_place: false }
+}
+
+/// Each rank of a communicator of threads does `part`.
+fn together<T: Send>(world: u32, options: &Options, part: impl Fn(Communicator) -> T + Sync) -> Vec<T> {
+    let all = Communicator::threads(world, options).unwrap();
+    std::thread::scope(|scope| {
+        let part = &part;
+        let threads: Vec<_> = all.into_iter().map(|one| scope.spawn(move || part(one))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    })
+}
+
+fn fill(plan: &VerifiedPlan, rank: RankId, shape: Shape, seed: u64, memory: &mut Memory) {
+    for (b, buffer) in plan.buffers.iter().enumerate() {
+        let b = BufferId::new(b);
+        if buffer.role == Role::Recv && !shape.in_place {
+            memory.bytes_mut(b).fill(0xa5);
+        }
+        if buffer.role == Role::Send && buffer.at.holds(rank) {
+            reference::fill(shape.dtype, shape.op, seed, rank, b, memory.bytes_mut(b));
+        }
+    }
+}
+
+/// How many elements differ from what the plan promises this rank.
+fn wrong(plan: &VerifiedPlan, rank: RankId, shape: Shape, seed: u64, memory: &Memory) -> u64 {
+    let promise = Reference::new(&plan.promise);
+    let size = u64::from(shape.dtype.size());
+    let mut wrong = 0;
+    for (b, buffer) in plan.buffers.iter().enumerate().filter(|(_, buffer)| buffer.role == Role::Recv) {
+        let b = BufferId::new(b);
+        if !buffer.at.holds(rank) {
+            continue;
+        }
+        for (block, list) in promise.clauses(b, rank) {
+            let operands: Vec<Vec<u8>> = list
+                .iter()
+                .map(|place| {
+                    let mut operand = vec![0; (shape.elements * size) as usize];
+                    let first = u64::from(place.block) * shape.elements;
+                    let of = (place.rank, place.buffer);
+                    reference::fill_from(shape.dtype, shape.op, seed, of.0, of.1, first, &mut operand);
+                    operand
+                })
+                .collect();
+            let operands: Vec<&[u8]> = operands.iter().map(Vec::as_slice).collect();
+            let start = (u64::from(block) * shape.elements * size) as usize;
+            let got = &memory.bytes(b)[start..][..(shape.elements * size) as usize];
+            wrong += reference::check(shape.dtype, shape.op, &operands, got).count;
+        }
+    }
+    wrong
+}
+
+/// One call, checked.
+fn checked(comm: &mut Communicator, id: PlanId, shape: Shape, seed: u64) -> Result<(), Error> {
+    let (plan, rank) = (Arc::clone(comm.plan(id)), comm.rank());
+    let mut memory = comm.memory(id, shape)?;
+    fill(&plan, rank, shape, seed, &mut memory);
+    comm.call(id, shape, &mut memory.buffers())?;
+    assert_eq!(wrong(&plan, rank, shape, seed, &memory), 0, "{} {shape:?}", plan.header.algorithm);
+    Ok(())
+}
+
+/// Numbers that are the same at all ranks.
+fn next(state: &mut u64) -> u64 {
+    *state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+    *state >> 33
+}
+
+#[test]
+fn many_calls_of_many_plans_and_shapes() {
+    let all: Vec<Arc<VerifiedPlan>> =
+        [plans::ring(4), plans::fold_at_root(4, true), plans::fold_at_root(4, false)].map(Arc::new).into();
+    let made = together(4, &options(LONG), |mut comm| {
+        let ids: Vec<PlanId> = all.iter().map(|plan| comm.open(plan).unwrap()).collect();
+        let mut state = 7;
+        for seed in 0..300 {
+            let at = next(&mut state) as usize % ids.len();
+            let dtype = [Dtype::F32, Dtype::F16, Dtype::I64][next(&mut state) as usize % 3];
+            let op = [Op::Sum, Op::Max, Op::Avg][next(&mut state) as usize % 3];
+            // More shapes than a rank remembers, of no and of several slices.
+            let elements = [0, 1, 5, 64, 301, 5000, 40_000][next(&mut state) as usize % 7];
+            let in_place = all[at].header.forms.same && next(&mut state) % 2 == 1;
+            let op = if all[at].header.serves_post { op } else { Op::Sum };
+            checked(&mut comm, ids[at], Shape { elements, dtype, op, in_place }, seed).unwrap();
+        }
+        comm.barrier().unwrap();
+        comm.rank().0
+    });
+    assert_eq!(made, [0, 1, 2, 3]);
+}
+
+/// More at once than a plan has lanes, of two plans, waited for in an order of their own.
+#[test]
+fn several_calls_at_once() {
+    let (ring, fold) = (Arc::new(plans::ring(3)), Arc::new(plans::fold_at_root(3, true)));
+    for in_flight in [1, 2, 3] {
+        together(3, &Options { in_flight, ..options(LONG) }, |mut comm| {
+            let ids = [comm.open(&ring).unwrap(), comm.open(&fold).unwrap()];
+            let (rank, plans) = (comm.rank(), [&ring, &fold]);
+            let shapes = [shape(7000), shape(3), shape(50_000), shape(0), shape(129)];
+            let mut memories: Vec<Memory> = (0..10)
+                .map(|i| {
+                    let mut memory = comm.memory(ids[i % 2], shapes[i / 2]).unwrap();
+                    fill(plans[i % 2], rank, shapes[i / 2], i as u64, &mut memory);
+                    memory
+                })
+                .collect();
+            comm.scope(|scope| {
+                let mut pending = Vec::new();
+                for (i, memory) in memories.iter_mut().enumerate() {
+                    pending.push(scope.start(ids[i % 2], shapes[i / 2], memory.buffers())?);
+                }
+                // Each rank waits for them in another order, and for some not at all.
+                let turn = rank.0 as usize;
+                pending.rotate_left(turn * 3);
+                while !scope.test(&pending[0]) {}
+                for one in pending.into_iter().skip(turn) {
+                    scope.wait(one)?;
+                }
+                Ok(())
+            })
+            .unwrap();
+            for (i, memory) in memories.iter().enumerate() {
+                assert_eq!(wrong(plans[i % 2], rank, shapes[i / 2], i as u64, memory), 0, "call {i}");
+            }
+        });
+    }
+}
+
+#[test]
+fn what_is_wrong_with_arguments_ends_nothing() {
+    let (ring, other) = (Arc::new(plans::ring(3)), Arc::new(plans::ring(4)));
+    together(3, &options(LONG), |mut comm| {
+        let id = comm.open(&ring).unwrap();
+        let error = comm.open(&other).unwrap_err();
+        assert_eq!(error.kind, Kind::Invalid, "{error}");
+        let (input, mut output) = (vec![0; 40], vec![0; 36]);
+        let mut buffers = Buffers::new(&ring).send(BufferId(0), &input).recv(BufferId(1), &mut output);
+        let error = comm.call(id, shape(10), &mut buffers).unwrap_err();
+        assert_eq!(error.kind, Kind::Invalid, "{error}");
+        checked(&mut comm, id, shape(10), 1).unwrap();
+    });
+}
+
+#[test]
+fn ranks_that_open_different_plans_are_told() {
+    let (ring, fold) = (Arc::new(plans::ring(3)), Arc::new(plans::fold_at_root(3, true)));
+    let errors = together(3, &options(LONG), |mut comm| {
+        let plan = if comm.rank().0 == 2 { &fold } else { &ring };
+        comm.open(plan).unwrap_err()
+    });
+    for error in errors {
+        assert_eq!((error.kind, &error.culprits[..]), (Kind::Mismatch, &[0, 2][..]));
+        assert!(error.message.contains("ring") && error.message.contains("fold"), "{error}");
+    }
+}
+
+/// What the last rank does otherwise in its second call; all hear of it, soon, and of both sides.
+#[test]
+fn ranks_that_make_different_calls_are_told() {
+    let (ring, fold) = (Arc::new(plans::ring(4)), Arc::new(plans::fold_at_root(4, true)));
+    let usual = shape(1000);
+    let others = [
+        (0, Shape { elements: 1001, ..usual }, "count"),
+        (0, Shape { dtype: Dtype::I32, ..usual }, "element type"),
+        (0, Shape { op: Op::Max, ..usual }, "operator"),
+        (1, usual, "algorithm"),
+    ];
+    for (which, other, what) in others {
+        let began = Instant::now();
+        let errors = together(4, &options(LONG), |mut comm| {
+            let ids = [comm.open(&ring).unwrap(), comm.open(&fold).unwrap()];
+            checked(&mut comm, ids[0], usual, 1).unwrap();
+            // What ends the communicator also ends a call that some rank has yet to leave.
+            comm.barrier().unwrap();
+            let (which, shape) = if comm.rank().0 == 3 { (which, other) } else { (0, usual) };
+            let mut call = || {
+                let mut memory = comm.memory(ids[which], shape)?;
+                comm.call(ids[which], shape, &mut memory.buffers())
+            };
+            // Who only sends gets through, and is told in a later call, or at a barrier.
+            let calls = call().and_then(|()| call());
+            calls.and_then(|()| comm.barrier()).unwrap_err()
+        });
+        for error in &errors {
+            assert_eq!(error.kind, Kind::Mismatch, "{what}: {error}");
+            assert!(error.message.contains(what) && error.message.contains("rank 3: "), "{what}: {error}");
+        }
+        assert!(began.elapsed() < LONG / 2, "{what}: {:?}", began.elapsed());
+    }
+}
+
+#[test]
+fn calls_in_another_order_are_told() {
+    let (ring, fold) = (Arc::new(plans::ring(3)), Arc::new(plans::fold_at_root(3, false)));
+    let errors = together(3, &options(LONG), |mut comm| {
+        let ids = [comm.open(&ring).unwrap(), comm.open(&fold).unwrap()];
+        let turned = usize::from(comm.rank().0 == 1);
+        let order = [ids[turned], ids[1 - turned]];
+        let calls = order.into_iter().try_for_each(|id| checked(&mut comm, id, shape(100), 5));
+        calls.and_then(|()| comm.barrier()).unwrap_err()
+    });
+    assert!(errors.iter().all(|error| error.kind == Kind::Mismatch), "{errors:?}");
+}
+
+#[test]
+fn nobody_waits_for_a_rank_that_has_left() {
+    let ring = Arc::new(plans::ring(3));
+    let errors = together(3, &options(LONG), |mut comm| {
+        let id = comm.open(&ring).unwrap();
+        checked(&mut comm, id, shape(10), 1).unwrap();
+        comm.barrier().unwrap();
+        (comm.rank().0 != 1).then(|| checked(&mut comm, id, shape(10), 2).unwrap_err())
+    });
+    for error in errors.into_iter().flatten() {
+        assert_eq!((error.kind, &error.culprits[..]), (Kind::PeerDied, &[1][..]), "{error}");
+    }
+    let errors =
+        together(3, &options(LONG), |mut comm| (comm.rank().0 != 1).then(|| comm.barrier().unwrap_err()));
+    for error in errors.into_iter().flatten() {
+        assert_eq!((error.kind, &error.culprits[..]), (Kind::PeerDied, &[1][..]), "{error}");
+    }
+}
+
+#[test]
+fn a_rank_that_does_not_come_is_late_for_all_and_for_good() {
+    let ring = Arc::new(plans::ring(3));
+    let errors = together(3, &options(SOON), |mut comm| {
+        let id = comm.open(&ring).unwrap();
+        checked(&mut comm, id, shape(10), 1).unwrap();
+        comm.barrier().unwrap();
+        if comm.rank().0 == 2 {
+            std::thread::sleep(SOON * 4);
+        }
+        let error = checked(&mut comm, id, shape(10), 2).unwrap_err();
+        let again = checked(&mut comm, id, shape(10), 3).unwrap_err();
+        assert_eq!(error.kind, again.kind);
+        assert_eq!(comm.barrier().unwrap_err().kind, error.kind);
+        error
+    });
+    for error in errors {
+        assert_eq!((error.kind, &error.culprits[..]), (Kind::Late, &[2][..]), "{error}");
+    }
+}
+
+/// A failed call of a scope ends the others, and the scope says so.
+#[test]
+fn a_scope_tells_of_what_was_not_waited_for() {
+    let ring = Arc::new(plans::ring(2));
+    let errors = together(2, &options(LONG), |mut comm| {
+        let id = comm.open(&ring).unwrap();
+        let mut memories = [10, 20].map(|elements| comm.memory(id, shape(elements)).unwrap());
+        let turned = comm.rank().0 == 1;
+        comm.scope(|scope| {
+            for (memory, elements) in memories.iter_mut().zip([10, 20]) {
+                let op = if turned && elements == 20 { Op::Max } else { Op::Sum };
+                let _ = scope.start(id, Shape { op, ..shape(elements) }, memory.buffers())?;
+            }
+            Ok(())
+        })
+        .unwrap_err()
+    });
+    assert!(errors.iter().all(|error| error.kind == Kind::Mismatch), "{errors:?}");
+}
+
+/// Ranks that reach into each other's registered memory, several calls at once.
+#[test]
+fn registered_memory() {
+    let pull = plans::direct::pull_allgather(3, false);
+    let pull = Arc::new(verify(pull, &Limits::default()).unwrap_or_else(|e| panic!("{e:?}")));
+    together(3, &Options { in_flight: 2, ..options(LONG) }, |mut comm| {
+        let id = comm.open(&pull).unwrap();
+        let rank = comm.rank();
+        for seed in 0..20 {
+            let shapes = [shape(300), shape(4000)];
+            let mut memories = shapes.map(|shape| comm.memory(id, shape).unwrap());
+            for (memory, shape) in memories.iter_mut().zip(shapes) {
+                fill(&pull, rank, shape, seed, memory);
+            }
+            comm.scope(|scope| {
+                for (memory, shape) in memories.iter_mut().zip(shapes) {
+                    let _ = scope.start(id, shape, memory.buffers())?;
+                }
+                Ok(())
+            })
+            .unwrap();
+            for (memory, shape) in memories.iter().zip(shapes) {
+                assert_eq!(wrong(&pull, rank, shape, seed, memory), 0, "{seed}");
+            }
+            // Registered memory is a stack.
+            let [first, second] = memories;
+            drop(second);
+            drop(first);
+        }
+    });
+}
