@@ -1,12 +1,13 @@
 //! Where the ranks of a communicator meet before they share any memory, and whenever they are to share more.
 //!
 //! In: what each rank says. Out: what all said; and one piece of memory for all. [`Meeting`] is what a communicator needs of
-//! whatever brought its ranks together; a [`Room`] does it for ranks that are threads of one process.
+//! whatever brought its ranks together: a [`Bootstrap`] does it for ranks that share no parent, a [`Room`] for threads of one process.
 
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::bootstrap::Bootstrap;
 use crate::error::{Error, Kind};
 
 /// Brings ranks together; every rank makes the same calls in the same order.
@@ -19,6 +20,24 @@ pub trait Meeting: Send {
     fn gather(&mut self, what: &str, own: &[u8]) -> Result<Vec<Vec<u8>>, Error>;
     /// A descriptor that rank 0 gives to all.
     fn hand_out(&mut self, given: Option<OwnedFd>) -> Result<OwnedFd, Error>;
+}
+
+impl Meeting for Bootstrap {
+    fn rank(&self) -> u32 {
+        Bootstrap::rank(self)
+    }
+
+    fn world(&self) -> u32 {
+        Bootstrap::world(self)
+    }
+
+    fn gather(&mut self, what: &str, own: &[u8]) -> Result<Vec<Vec<u8>>, Error> {
+        Bootstrap::gather(self, what, own)
+    }
+
+    fn hand_out(&mut self, given: Option<OwnedFd>) -> Result<OwnedFd, Error> {
+        Bootstrap::hand_out(self, given)
+    }
 }
 
 /// Where the threads of one process meet.

@@ -1,6 +1,6 @@
 //! Communicators: ranks that call collectives together, as a library.
 //!
-//! In: a [`Meeting`] of the ranks ([`Room`]: threads of one process), then plans. Out: calls: one that returns when its result is
+//! In: a [`Meeting`] of the ranks ([`Bootstrap`]: processes of any launcher; [`Room`]: threads of one process), then plans. Out: calls: one that returns when its result is
 //! there ([`Communicator::call`]), or several under way at once ([`Communicator::scope`]). What ranks share whatever they call lies
 //! in one hall; every plan has channels of its own, opened by all ranks together.
 //!
@@ -29,6 +29,7 @@ use self::flight::Flights;
 use self::lane::{Lane, all_well};
 pub use self::meeting::{Meeting, Room};
 pub use self::scope::{Pending, Scope};
+use crate::bootstrap::{Bootstrap, Settings};
 use crate::cpus;
 use crate::error::{Error, Kind};
 use crate::exec::buffers::{Buffers, Memory};
@@ -134,6 +135,25 @@ impl Communicator {
             options,
             patience,
         })
+    }
+
+    /// Joins the other ranks of a job that a launcher has started (torchrun, Open MPI, MPICH, Intel MPI, Slurm, or `RCC_RANK` and its
+    /// likes), as its variables say.
+    ///
+    /// # Errors
+    /// [`Kind::Invalid`] if no launcher's variables are set, or not all; [`Kind::Late`] if some rank does not come; and as
+    /// [`Communicator::join`].
+    pub fn from_env(options: Options) -> Result<Communicator, Error> {
+        let settings = Settings::from_env()?;
+        Communicator::connect(&Settings { late: options.late, warn_after: options.warn, ..settings }, options)
+    }
+
+    /// Joins the other ranks at an address that all know.
+    ///
+    /// # Errors
+    /// As [`Communicator::from_env`].
+    pub fn connect(settings: &Settings, options: Options) -> Result<Communicator, Error> {
+        Communicator::join(Box::new(Bootstrap::connect(settings)?), options)
     }
 
     /// Communicators for `world` ranks that are threads of this process.
