@@ -6,7 +6,8 @@
 use crate::failure::Failure;
 
 /// What launchers set for each process, most telling first.
-const VARIABLES: [(&str, &str); 7] = [
+const VARIABLES: [(&str, &str); 8] = [
+    ("RCC_RANK", "rcc launch"),
     ("OMPI_COMM_WORLD_RANK", "Open MPI's mpirun"),
     ("PMIX_RANK", "a PMIx launcher"),
     ("PMI_RANK", "MPICH's or Intel MPI's mpirun"),
@@ -44,8 +45,13 @@ mod tests {
     fn launchers_are_recognised() {
         assert_eq!(with(&[]), None);
         assert_eq!(with(&["RANK"]), None);
-        for set in [&["RANK", "WORLD_SIZE"][..], &["OMPI_COMM_WORLD_RANK"], &["PMI_RANK"], &["SLURM_PROCID"]]
-        {
+        for set in [
+            &["RCC_RANK"][..],
+            &["RANK", "WORLD_SIZE"],
+            &["OMPI_COMM_WORLD_RANK"],
+            &["PMI_RANK"],
+            &["SLURM_PROCID"],
+        ] {
             let message = with(set).expect("refused");
             assert!(message.contains(set[0]) && message.contains("-n"), "{message}");
         }

@@ -21,6 +21,7 @@ mod failure;
 mod fmt;
 mod history;
 mod job_env;
+mod launch;
 mod machine;
 mod make;
 mod one_rank;
@@ -55,7 +56,10 @@ fn main() -> ExitCode {
     // To write beyond the limit for files is an error like a full disk; without a handler the signal ends the process
     // and leaves half a file behind. If there can be none, that is as it was.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
-    raise_open_files();
+    // A program that is launched finds the limits of whoever launches it.
+    if !matches!(cli.command, Command::Launch(_)) {
+        raise_open_files();
+    }
     let mut output = Output::new();
     let done = dispatch(&cli.command, &mut output).and_then(|()| output.flush());
     let Err(failure) = done else { return ExitCode::SUCCESS };
@@ -87,5 +91,6 @@ fn dispatch(command: &Command, output: &mut Output) -> Result<(), Failure> {
         Command::Bench(args) => bench::run(args, output),
         Command::Explain(args) => explain::run(args, output),
         Command::Fmt(args) => fmt::run(args, output),
+        Command::Launch(args) => launch::run(args, output),
     }
 }

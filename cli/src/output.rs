@@ -69,7 +69,12 @@ impl Output {
 
     /// Writes a result.
     pub(crate) fn text(&mut self, text: &str) -> Result<(), Failure> {
-        self.stdout.write_all(text.as_bytes()).map_err(|error| write_failure(&error))
+        self.bytes(text.as_bytes())
+    }
+
+    /// Writes what need not be text.
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        self.stdout.write_all(bytes).map_err(|error| write_failure(&error))
     }
 
     /// Writes a result and ends the line.

@@ -11,7 +11,7 @@ fn nothing_and_help() {
     rcc(&[]).ends(2).says("Usage");
     rcc(&["--help"]).ends(0).shows("check").shows("Exit status");
     rcc(&["--version"]).ends(0).shows("rcc 0");
-    for name in ["check", "compile", "show", "run", "bench", "explain", "fmt"] {
+    for name in ["check", "compile", "show", "run", "bench", "explain", "fmt", "launch"] {
         rcc(&[name, "--help"]).ends(0).shows("Usage");
     }
 }

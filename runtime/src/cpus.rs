@@ -32,6 +32,22 @@ pub fn pin(rank: u32, ranks: u32) {
     let _ = sched_setaffinity(None, &one);
 }
 
+/// The CPUs of this process that are `rank`'s part, where each of `ranks` gets as many as any other, neighbours together; one
+/// that it shares, where there are fewer of them than ranks. None where the system does not say which there are.
+pub fn part(rank: u32, ranks: u32) -> Option<CpuSet> {
+    let mask = sched_getaffinity(None).ok()?;
+    let cpus: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|&cpu| mask.is_set(cpu)).collect();
+    let mut part = CpuSet::new();
+    parts(rank, ranks, cpus.len()).filter_map(|place| cpus.get(place)).for_each(|&cpu| part.set(cpu));
+    (part.count() > 0).then_some(part)
+}
+
+/// Which of `cpus` CPUs are a rank's part.
+fn parts(rank: u32, ranks: u32, cpus: usize) -> std::ops::Range<usize> {
+    let start = share(rank, ranks, cpus);
+    start..share(rank + 1, ranks, cpus).max(start + 1)
+}
+
 /// Which of `cpus` CPUs a rank keeps to: neighbours together, on each as many as on any other or one more.
 fn share(rank: u32, ranks: u32, cpus: usize) -> usize {
     (u64::from(rank) * cpus as u64 / u64::from(ranks.max(1))) as usize
@@ -137,6 +153,20 @@ mod tests {
             let (least, most) = (counts.clone().min().unwrap(), counts.max().unwrap());
             assert!(all.is_sorted() && least > 0 && most - least <= 1, "{ranks} on {cpus}: {all:?}");
         }
+    }
+
+    #[test]
+    fn parts_are_disjoint_and_leave_nothing_where_there_are_cpus_enough() {
+        for (ranks, cpus) in [(1u32, 8usize), (2, 8), (3, 8), (8, 8), (5, 64)] {
+            let all: Vec<usize> = (0..ranks).flat_map(|rank| parts(rank, ranks, cpus)).collect();
+            assert_eq!(all, (0..cpus).collect::<Vec<_>>());
+        }
+        for rank in 0..9 {
+            let part = parts(rank, 9, 2);
+            assert!(part.len() == 1 && part.end <= 2);
+        }
+        let whole = sched_getaffinity(None).unwrap();
+        assert_eq!(part(0, 1), Some(whole));
     }
 
     #[test]

@@ -19,9 +19,16 @@ pub(crate) struct Ran {
 pub(crate) fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rcc"));
     command.args(arguments).stdin(Stdio::null());
-    for name in
-        ["RANK", "WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID", "NO_COLOR"]
-    {
+    for name in [
+        "RCC_RANK",
+        "RANK",
+        "WORLD_SIZE",
+        "OMPI_COMM_WORLD_RANK",
+        "PMI_RANK",
+        "PMIX_RANK",
+        "SLURM_PROCID",
+        "NO_COLOR",
+    ] {
         command.env_remove(name);
     }
     command

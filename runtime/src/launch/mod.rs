@@ -27,7 +27,7 @@ use std::path::PathBuf;
 use plan::verify::VerifiedPlan;
 
 pub use self::child::child_entry;
-pub use self::signals::StopSignals;
+pub use self::signals::{StopSignals, ignored};
 use self::supervise::Supervisor;
 use crate::error::Error;
 use crate::job::geometry::{self, Geometry};

@@ -31,8 +31,8 @@ impl StopSignals {
     }
 }
 
-/// Whether this process ignores a signal.
-fn ignored(signal: i32) -> bool {
+/// Whether this process ignores a signal, as it may have been started to.
+pub fn ignored(signal: i32) -> bool {
     let mut action = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: changes nothing, and writes what is in force to memory of the right type, which zeros are valid for.
     let action = unsafe {
