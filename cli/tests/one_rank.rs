@@ -237,7 +237,7 @@ fn one_rank_is_made_for_a_machine() {
             if name == "std::alltoall::direct" && topology == mine {
                 let refused = "rank 0 needs 5 connections: on `mine` it has 4";
                 all.ends(1).says("coll::target_limit").says(refused);
-                one.ends(1).says("coll::target_limit").says(refused).says("direct.coll:6:9");
+                one.ends(1).says("coll::target_limit").says(refused).says("direct.coll:11:9");
                 continue;
             }
             let (all, one) = (all.ends(0).json(), one.ends(0).json());

@@ -79,6 +79,25 @@ fn every_declaration_has_docs() {
     }
 }
 
+/// The last paragraph is the source, the one before it says when to prefer the algorithm, and those before it say the cost.
+#[test]
+fn docs_of_algorithms_say_when_to_prefer_them_and_where_they_come_from() {
+    for (module, name, text) in algorithms() {
+        let docs: Vec<&str> =
+            text.lines().map_while(|line| line.strip_prefix("///")).map(str::trim).collect();
+        let docs = docs.join("\n");
+        let paragraphs: Vec<&str> = docs.split("\n\n").collect();
+        let [.., prefer, source] = paragraphs[..] else { panic!("std/{module}/{name}.coll says too little") };
+        assert!(prefer.starts_with("Prefer it "), "std/{module}/{name}.coll: when?\n{prefer}");
+        let year = |word: &str| {
+            word.len() == 4 && ["19", "20"].contains(&&word[..2]) && word.bytes().all(|b| b.is_ascii_digit())
+        };
+        let dated = source.split(|c: char| !c.is_ascii_alphanumeric()).any(year);
+        let defined = source.starts_with("The definition, written down");
+        assert!(dated || defined, "std/{module}/{name}.coll: whose is it?\n{source}");
+    }
+}
+
 #[test]
 fn every_collective_has_algorithms_and_the_other_way_round() {
     let declared: BTreeSet<&str> =

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use compiler::check::checked::Param;
 use compiler::elaborate::Request;
 use compiler::limits::Limits;
 use compiler::pipeline::{Failure, Loaded, compile, load, traced};
@@ -35,28 +36,39 @@ fn sent(algorithm: &str, shape: &[u32]) -> Option<f64> {
     let folded = if n > p { 1.0 } else { 0.0 };
     let name = algorithm.strip_prefix("std::").expect("a standard algorithm");
     Some(match name {
-        "allreduce::ring" | "allreduce::swing" | "allreduce::two_shot" | "broadcast::scatter_allgather" => {
-            2.0 * (n - 1.0) / n
-        }
-        "allreduce::halving_doubling" => 2.0 * (p - 1.0) / p + folded,
+        "allreduce::ring" | "allreduce::multi_ring" | "allreduce::circulant" => 2.0 * (n - 1.0) / n,
+        "allreduce::swing" | "allreduce::two_shot" | "broadcast::scatter_allgather" => 2.0 * (n - 1.0) / n,
+        "allreduce::halving_doubling" if n == p => 2.0 * (p - 1.0) / p,
         "allreduce::recursive_doubling" => lg_p + folded,
-        "allreduce::one_shot" | "alltoall::direct" | "scatter::direct" | "scatter::binomial" => n - 1.0,
-        "allgather::ring" | "allgather::recursive_doubling" | "allgather::bruck" => n - 1.0,
+        "allreduce::one_shot" | "broadcast::flat" | "barrier::central" => n - 1.0,
+        "alltoall::direct" | "alltoall::pairwise" | "scatter::direct" | "scatter::binomial" => n - 1.0,
+        "allgather::ring" | "allgather::multi_ring" | "allgather::pat" | "allgather::direct" => n - 1.0,
+        "allgather::recursive_doubling" | "allgather::bruck" => n - 1.0,
         "allreduce::hierarchical" => {
             let (m, g) = (f64::from(shape[0]), f64::from(shape[1]));
             2.0 * (g - 1.0) / g + 2.0 * (m - 1.0) / (m * g)
         }
+        "allgather::hierarchical" | "reducescatter::hierarchical" => {
+            let (m, g) = (f64::from(shape[0]), f64::from(shape[1]));
+            (m - 1.0) + (g - 1.0) * m
+        }
+        "broadcast::hierarchical" => shape.iter().map(|&k| f64::from(k).log2().ceil()).sum(),
         "alltoall::two_level" => {
             let (m, g) = (f64::from(shape[0]), f64::from(shape[1]));
             (g - 1.0) * m + (m - 1.0) * g
         }
-        "reducescatter::ring" => n - 1.0,
+        "reducescatter::ring" | "reducescatter::multi_ring" | "reducescatter::circulant" => n - 1.0,
+        "reducescatter::pat" | "reducescatter::direct" => n - 1.0,
         "reducescatter::recursive_halving" => n - 1.0 + folded,
-        "broadcast::chain" | "reduce::binomial" | "reduce::chain" | "gather::direct" if n > 1.0 => 1.0,
+        "broadcast::chain" | "broadcast::double_tree" | "gather::direct" if n > 1.0 => 1.0,
+        "reduce::binomial" | "reduce::chain" | "reduce::double_tree" if n > 1.0 => 1.0,
+        "reduce::direct" | "reduce::hierarchical" if n > 1.0 => 1.0,
         "sendrecv::direct" | "alltonext::direct" if n > 1.0 => 1.0,
-        "broadcast::binomial" | "barrier::dissemination" => lg_n,
+        "broadcast::binomial" | "barrier::dissemination" | "barrier::tree" => lg_n,
         // "At most": the table gives a bound.
-        "allreduce::tree" | "allreduce::double_tree" | "alltoall::bruck" | "gather::binomial" => return None,
+        "allreduce::tree" | "allreduce::double_tree" | "allreduce::halving_doubling" => return None,
+        "alltoall::bruck" | "gather::binomial" => return None,
+        "broadcast::scatter_doubling" | "reduce::reducescatter_gather" => return None,
         _ if n == 1.0 => 0.0,
         other => panic!("docs/algorithms.md claims a volume for {other}: write it here too"),
     })
@@ -64,9 +76,13 @@ fn sent(algorithm: &str, shape: &[u32]) -> Option<f64> {
 
 /// An upper bound, where there is no formula.
 fn at_most(algorithm: &str, n: f64) -> f64 {
+    let p = n.log2().floor().exp2();
     match algorithm.strip_prefix("std::").expect("a standard algorithm") {
         "allreduce::tree" => 3.0,
         "allreduce::double_tree" => 2.0,
+        "allreduce::halving_doubling" => 2.0 * (p - 1.0) / p + 0.5,
+        "broadcast::scatter_doubling" => 2.0 * (n - 1.0) / n,
+        "reduce::reducescatter_gather" => 1.5,
         "alltoall::bruck" => n / 2.0 * n.log2().ceil(),
         "gather::binomial" => n / 2.0,
         other => panic!("no bound for {other}"),
@@ -91,16 +107,33 @@ fn shapes(levels: usize) -> Vec<Vec<u32>> {
     }
 }
 
-/// Every choice of ranks for the rank parameters.
-fn choices(names: &[String], ranks: u32) -> Vec<Params> {
+/// What a number parameter may be, other than its default.
+fn numbers(name: &str) -> Vec<i64> {
+    match name {
+        "pieces" => vec![1, 7],
+        "rings" => vec![1, 3],
+        "trees" => vec![1, 4],
+        "radix" => vec![4, 8],
+        other => panic!("what may `{other}` be?"),
+    }
+}
+
+/// Every rank for each rank parameter; number parameters as they are, and as [`numbers`] has them.
+fn choices(params: &[Param], ranks: u32) -> Vec<Params> {
     let mut choices = vec![Params::new()];
-    for name in names {
-        let with = |choice: &Params, rank: u32| {
+    for param in params {
+        let values: Vec<i64> = match param.ty {
+            ParamType::Rank => (0..i64::from(ranks)).collect(),
+            _ => numbers(&param.name),
+        };
+        let with = |choice: &Params, value: i64| {
             let mut choice = choice.clone();
-            choice.insert(name.clone(), i64::from(rank));
+            choice.insert(param.name.clone(), value);
             choice
         };
-        choices = choices.iter().flat_map(|choice| (0..ranks).map(move |rank| with(choice, rank))).collect();
+        let given = choices.iter().flat_map(|choice| values.iter().map(move |&value| with(choice, value)));
+        let left = choices.iter().filter(|_| param.default.is_some()).cloned();
+        choices = left.chain(given).collect();
     }
     choices
 }
@@ -109,16 +142,10 @@ fn check(loaded: &Loaded, claim: &Claim) {
     let Claim { algorithm: name, .. } = *claim;
     let id = loaded.program.find(name).unwrap_or_else(|| panic!("{name} is in the table only"));
     let algorithm = loaded.program.algorithm(id);
-    let roots: Vec<String> =
-        algorithm.params.iter().filter(|p| p.ty == ParamType::Rank).map(|p| p.name.clone()).collect();
     for shape in shapes(algorithm.levels) {
         let ranks = shape.iter().product::<u32>();
         let claimed = claim.shapes != "powers of two" || ranks.is_power_of_two();
-        for mut params in choices(&roots, ranks) {
-            // Parameters with a default of their own.
-            if name == "std::broadcast::chain" {
-                params.insert("pieces".to_string(), 4);
-            }
+        for params in choices(&algorithm.params, ranks) {
             let request = Request { algorithm: id, shape: shape.clone(), params };
             let compiled = match compile(
                 loaded,
@@ -146,8 +173,7 @@ fn check(loaded: &Loaded, claim: &Claim) {
             }
 
             let busiest = busiest(&traced(loaded, &request, None, &Limits::default()).unwrap().0);
-            let apart =
-                request.params.get("from") != request.params.get("to") || !roots.contains(&"to".to_string());
+            let apart = request.params.get("to").is_none_or(|to| request.params.get("from") != Some(to));
             match sent(name, &shape) {
                 Some(sent) if apart => {
                     assert!((busiest - sent).abs() < 1e-9, "{name} on {shape:?}: {busiest}, not {sent}");
