@@ -162,7 +162,14 @@ impl Board {
     }
 
     /// The error that ended the run, if one did.
+    #[inline]
     pub fn cause(&self) -> Option<Error> {
+        // In every call: what it costs otherwise is a look at the clock.
+        if self.abort.load(Ordering::Acquire) == CLEAR { None } else { self.written() }
+    }
+
+    #[cold]
+    fn written(&self) -> Option<Error> {
         let began = Instant::now();
         loop {
             match self.abort.load(Ordering::Acquire) {
