@@ -8,6 +8,7 @@
 mod cell;
 mod estimate;
 mod library;
+mod load;
 mod program;
 mod report;
 mod sitting;
@@ -174,24 +175,27 @@ fn bench(args: &Args) -> Result<bool, String> {
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |dir| root.join(dir));
     let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let folder = target.join("peers");
-    let work = work(args, &sh, &target, &folder, cpus)?;
-    let all: f64 = work.runs().map(|(_, program, cell)| program.seconds(cell, &work.effort, cpus)).sum();
-    eprintln!(
-        "{} cells, {} rounds, {} programs: about {}",
-        work.cells.len(),
-        work.rounds,
-        work.programs.len(),
-        estimate::show(all)
-    );
+    let mut work = work(args, cpus);
     if args.estimate {
+        println!("{}", work.expectation(&named(args).map(|peer| peer == Peer::Mpich).collect::<Vec<_>>()));
         return Ok(true);
     }
+    work.programs = programs(args, &sh, &target, &folder)?;
+    let spins = work.programs.iter().filter_map(|program| match program {
+        Program::Ours(_) => None,
+        Program::Peer(ready) => Some(ready.peer == Peer::Mpich),
+    });
+    eprintln!("{}", work.expectation(&spins.collect::<Vec<_>>()));
     let name = if args.quick { "quick" } else { "sitting" };
     let log = folder.join(format!("{name}.jsonl"));
     let head = Head { commit: commit(&sh)?, machine: machine(&sh, cpus), effort: work.effort.arguments() };
     let mut sitting = if args.resume { Sitting::resume(&log, &head)? } else { Sitting::begin(&log, head)? };
     sitting.rates(rates(&sh, &target, args.quick)?)?;
+    let before = load::now();
     let whole = work.measure(&mut sitting, args.stop_after.map(Duration::from_secs))?;
+    if let Some(part) = before.zip(load::now()).and_then(|(before, after)| load::others(before, after)) {
+        sitting.others(part)?;
+    }
     if whole {
         sitting.rates(rates(&sh, &target, args.quick)?)?;
     }
@@ -216,7 +220,8 @@ fn bench(args: &Args) -> Result<bool, String> {
     Ok(report.right())
 }
 
-fn work(args: &Args, sh: &Shell, target: &Path, folder: &Path, cpus: usize) -> Result<Work, String> {
+/// What is asked for; programs come later.
+fn work(args: &Args, cpus: usize) -> Work {
     let or = |given: &[u32], usual: &[u32]| if given.is_empty() { usual.to_vec() } else { given.to_vec() };
     let only = if args.only.is_empty() { COLLECTIVES.map(String::from).to_vec() } else { args.only.clone() };
     let ranks = or(&args.ranks, if args.quick { &RANKS[..2] } else { &RANKS });
@@ -226,24 +231,45 @@ fn work(args: &Args, sh: &Shell, target: &Path, folder: &Path, cpus: usize) -> R
         true => Effort { batch: 0.005, batches: 3, most: 0.1 },
         false => Effort { batch: 0.02, batches: 7, most: 1.0 },
     };
-    // Ours is in the midst of the others.
+    let rounds = args.rounds.unwrap_or(if args.quick { 1 } else { 5 });
+    Work { cells: cell::product(&only, &ranks, &bytes), rounds, programs: Vec::new(), effort, cpus }
+}
+
+/// The peers that were asked for.
+fn named(args: &Args) -> impl Iterator<Item = Peer> {
+    args.peers.iter().filter_map(|name| Peer::named(name))
+}
+
+/// Gets and builds all programs; ours is in the midst of the others.
+fn programs(args: &Args, sh: &Shell, target: &Path, folder: &Path) -> Result<Vec<Program>, String> {
     let mut programs = Vec::new();
-    for name in &args.peers {
-        let Some(peer) = Peer::named(name) else { continue };
+    sh.create_dir(folder).map_err(|error| error.to_string())?;
+    for peer in named(args) {
         match peer.set_up(sh, folder) {
             Ok(ready) => programs.push(Program::Peer(ready)),
-            Err(why) => eprintln!("skipped: {name}: {why}"),
+            Err(why) => eprintln!("skipped: {}: {why}", peer.name()),
         }
     }
     cmd!(sh, "cargo build -q --release -p rcc-bench --bin collbench --bin machine")
+        .quiet()
         .run()
         .map_err(|error| error.to_string())?;
     programs.insert(1.min(programs.len()), Program::Ours(target.join("release/collbench")));
-    let rounds = args.rounds.unwrap_or(if args.quick { 1 } else { 5 });
-    Ok(Work { cells: cell::product(&only, &ranks, &bytes), rounds, programs, effort, cpus })
+    Ok(programs)
 }
 
 impl Work {
+    /// How much there is to do, with rcc and peers that spin or not.
+    fn expectation(&self, spins: &[bool]) -> String {
+        let one = |cell: &Cell| {
+            let peers = spins.iter().map(|&spins| self.effort.seconds(cell, 2, self.cpus, spins));
+            peers.sum::<f64>() + self.effort.seconds(cell, 4, self.cpus, false)
+        };
+        let all = self.cells.iter().map(one).sum::<f64>() * f64::from(self.rounds);
+        let (cells, programs) = (self.cells.len(), spins.len() + 1);
+        format!("{cells} cells, {} rounds, {programs} programs: about {}", self.rounds, estimate::show(all))
+    }
+
     /// Every run, in order. The programs take turns to be the first.
     fn runs(&self) -> impl Iterator<Item = (u32, &Program, &Cell)> {
         self.cells.iter().flat_map(move |cell| {

@@ -19,6 +19,8 @@ const TARGETS: [(Memory, Inputs, Option<f64>, f64); 3] = [
 ];
 /// Whom the first column of ratios is to.
 const FIRST: &str = "intel";
+/// A machine is quiet on which other work takes no more than this of the CPUs.
+const QUIET: f64 = 0.03;
 /// Sittings in which a cell must be above the line to be lost.
 const SITTINGS: usize = 3;
 
@@ -34,6 +36,9 @@ pub(crate) struct Report {
     pub(crate) libraries: BTreeMap<String, String>,
     /// Medians of all that were taken during the sitting.
     pub(crate) rates: Option<Rates>,
+    /// The most of all CPUs that other work took while runs were made.
+    #[serde(default)]
+    pub(crate) others: Option<f64>,
     pub(crate) means: Vec<WayMeans>,
     pub(crate) rows: Vec<Row>,
     /// What we took for each cell.
@@ -92,6 +97,7 @@ impl Report {
             effort: sitting.head.effort.clone(),
             libraries,
             rates: rates(&sitting.rates),
+            others: sitting.others.iter().copied().max_by(f64::total_cmp),
             means: WAYS.iter().filter_map(|&way| way_means(&rows, way)).collect(),
             rows,
             plans,
@@ -117,6 +123,10 @@ impl Report {
             let copy = copy.collect::<Vec<_>>().join(", ");
             let _ = writeln!(text, "{} cores together copy, GB/s by what each works on: {copy}", rates.cores);
             let _ = writeln!(text, "one way between two cores: {:.0} ns", rates.one_way_ns);
+        }
+        if let Some(others) = self.others {
+            let verdict = if others > QUIET { ": NOT QUIET, these figures tell little" } else { "" };
+            let _ = writeln!(text, "other work took {:.1} % of the CPUs meanwhile{verdict}", others * 100.0);
         }
         for (program, library) in &self.libraries {
             let _ = writeln!(text, "{program:<8} {library}");
@@ -395,6 +405,8 @@ mod tests {
             let copy = vec![CopyRate { bytes: 8, gbps }];
             sitting.rates(Rates { cores: 2, one_way_ns: 10.0 * gbps, copy }).unwrap();
         }
+        sitting.others(0.01).unwrap();
+        sitting.others(0.2).unwrap();
         std::fs::remove_file(&path).unwrap();
         Report::new(&sitting, "today".into())
     }
@@ -423,6 +435,7 @@ mod tests {
             "intel    library of intel",
             "2 cells were compared; the whole comparison has 120",
             "one way between two cores: 200 ns",
+            "other work took 20.0 % of the CPUs meanwhile: NOT QUIET",
         ] {
             assert!(text.contains(due), "{due} is not in\n{text}");
         }

@@ -63,6 +63,8 @@ pub(crate) struct Run {
 enum Line {
     Head(Head),
     Rates(Rates),
+    /// What part of all CPUs other work took while runs were made.
+    Others(f64),
     Run(Run),
 }
 
@@ -72,6 +74,7 @@ pub(crate) struct Sitting {
     file: File,
     pub(crate) head: Head,
     pub(crate) rates: Vec<Rates>,
+    pub(crate) others: Vec<f64>,
     pub(crate) runs: Vec<Run>,
 }
 
@@ -79,7 +82,8 @@ impl Sitting {
     /// Begins anew.
     pub(crate) fn begin(path: &Path, head: Head) -> Result<Sitting, String> {
         let file = File::create(path).map_err(|error| format!("{}: {error}", path.display()))?;
-        let mut sitting = Sitting { file, head: head.clone(), rates: Vec::new(), runs: Vec::new() };
+        let mut sitting =
+            Sitting { file, head: head.clone(), rates: Vec::new(), others: Vec::new(), runs: Vec::new() };
         sitting.write(&Line::Head(head))?;
         Ok(sitting)
     }
@@ -88,7 +92,9 @@ impl Sitting {
     pub(crate) fn resume(path: &Path, head: &Head) -> Result<Sitting, String> {
         let shown = path.display();
         let text = std::fs::read_to_string(path).map_err(|error| format!("{shown}: {error}"))?;
-        let (there, rates, runs) = read(&text).map_err(|why| format!("{shown}: {why}"))?;
+        let Kept { head: there, rates, others, runs } =
+            read(&text).map_err(|why| format!("{shown}: {why}"))?;
+        let there = there.ok_or_else(|| format!("{shown}: it does not say what it is of"))?;
         if there != *head {
             return Err(format!("the sitting is of {there:?}, and this would be {head:?}: begin anew"));
         }
@@ -96,7 +102,7 @@ impl Sitting {
         let whole = text.rfind('\n').map_or(0, |end| end + 1) as u64;
         let file = OpenOptions::new().append(true).open(path).map_err(|error| format!("{shown}: {error}"))?;
         file.set_len(whole).map_err(|error| format!("{shown}: {error}"))?;
-        Ok(Sitting { file, head: there, rates, runs })
+        Ok(Sitting { file, head: there, rates, others, runs })
     }
 
     /// Keeps a run.
@@ -110,6 +116,13 @@ impl Sitting {
     pub(crate) fn rates(&mut self, rates: Rates) -> Result<(), String> {
         self.write(&Line::Rates(rates.clone()))?;
         self.rates.push(rates);
+        Ok(())
+    }
+
+    /// Keeps how much other work there was.
+    pub(crate) fn others(&mut self, part: f64) -> Result<(), String> {
+        self.write(&Line::Others(part))?;
+        self.others.push(part);
         Ok(())
     }
 
@@ -150,18 +163,28 @@ impl Sitting {
     }
 }
 
+/// What a file keeps.
+#[derive(Debug, Default)]
+struct Kept {
+    head: Option<Head>,
+    rates: Vec<Rates>,
+    others: Vec<f64>,
+    runs: Vec<Run>,
+}
+
 /// The lines of a file; the last one may be cut short.
-fn read(text: &str) -> Result<(Head, Vec<Rates>, Vec<Run>), String> {
+fn read(text: &str) -> Result<Kept, String> {
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-    let (mut head, mut rates, mut runs) = (None, Vec::new(), Vec::new());
+    let mut kept = Kept::default();
     for line in whole.lines() {
         match serde_json::from_str(line).map_err(|error| format!("a line makes no sense: {error}"))? {
-            Line::Head(found) => head = Some(found),
-            Line::Rates(found) => rates.push(found),
-            Line::Run(found) => runs.push(found),
+            Line::Head(found) => kept.head = Some(found),
+            Line::Rates(found) => kept.rates.push(found),
+            Line::Others(found) => kept.others.push(found),
+            Line::Run(found) => kept.runs.push(found),
         }
     }
-    Ok((head.ok_or("it does not say what it is of")?, rates, runs))
+    Ok(kept)
 }
 
 #[cfg(test)]
@@ -197,6 +220,7 @@ mod tests {
         };
         let mut sitting = Sitting::begin(&path, head()).unwrap();
         sitting.rates(Rates { cores: 2, one_way_ns: 155.0, copy: Vec::new() }).unwrap();
+        sitting.others(0.25).unwrap();
         sitting.run(run("rcc", 0, Ok(printed))).unwrap();
         sitting.run(run("mpich", 0, Err("late".into()))).unwrap();
         drop(sitting);
@@ -206,6 +230,7 @@ mod tests {
 
         let mut sitting = Sitting::resume(&path, &head()).unwrap();
         assert_eq!((sitting.rates.len(), sitting.runs.len(), sitting.measured().len()), (1, 2, 1));
+        assert_eq!(sitting.others, [0.25]);
         assert!(sitting.done("rcc", 0, &cell) && !sitting.done("rcc", 1, &cell));
         assert!(!sitting.done("openmpi", 0, &cell));
         // Not tried again in the next round.
