@@ -3,7 +3,8 @@
 //! In: the arguments. Out: one of the commands with its options, every value already of its type. What each means is
 //! said here once: the comments are the text of `rcc COMMAND --help`, and docs/cli.md tells the same at length.
 
-use std::ffi::OsString;
+mod launch;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -13,8 +14,8 @@ use compiler::limits::Limits;
 use compiler::options::{Cut, Direct, Multicast, Tree};
 use grammar::ParseLimits;
 use plan::dtype::{Dtype, Op};
-use runtime::bootstrap::Settings;
 
+pub(crate) use self::launch::Launch;
 use crate::failure::Failure;
 use crate::shape::{self, Shape, Shapes};
 use crate::size;
@@ -461,23 +462,6 @@ pub(crate) struct Fmt {
     /// Change nothing; list the files that are not in the canonical layout, and exit with 1 if there are any
     #[arg(long)]
     pub(crate) check: bool,
-}
-
-/// `rcc launch`
-#[derive(Debug, Args)]
-pub(crate) struct Launch {
-    /// How many ranks
-    #[arg(short = 'n', value_name = "RANKS", value_parser = clap::value_parser!(u32).range(1..=i64::from(Settings::MOST_RANKS)))]
-    pub(crate) ranks: u32,
-    /// Keep each rank to its part of the CPUs (to one that it shares, where there are fewer CPUs than ranks)
-    #[arg(long)]
-    pub(crate) pin: bool,
-    /// Begin each line of output with the rank that wrote it
-    #[arg(long)]
-    pub(crate) tag: bool,
-    /// The program and its arguments; each rank finds in its environment who it is
-    #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
-    pub(crate) program: Vec<OsString>,
 }
 
 /// A limit that `--limit` names.

@@ -223,6 +223,14 @@ fn limits_are_those_of_the_caller() {
 }
 
 #[test]
+fn ends_are_seen_where_the_caller_ignores_them() {
+    let mut command = Command::new("bash");
+    let rcc = env!("CARGO_BIN_EXE_rcc");
+    command.args(["-c", &format!("trap '' CHLD; exec {rcc} launch -n 2 -- sh -c 'exit 9'")]);
+    finish(command).ends(9).says("ended with status 9");
+}
+
+#[test]
 fn what_cannot_be_started() {
     rcc(&["launch", "-n", "2"]).ends(2).says("PROGRAM");
     rcc(&["launch", "--", "true"]).ends(2).says("-n");

@@ -403,14 +403,18 @@ fn one_process() {
     }
 }
 
+fn own_process() -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "one_process", "--ignored"]).env("RCC_SECRET", "from the environment");
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
 fn process(rank: u32, world: u32, at: &str, more: &[&str]) -> std::process::Child {
-    Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "one_process", "--ignored"])
+    own_process()
         .args(more)
         .envs([("RCC_RANK", rank.to_string()), ("RCC_WORLD", world.to_string())])
-        .envs([("RCC_RENDEZVOUS", at), ("RCC_SECRET", "from the environment")])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
+        .env("RCC_RENDEZVOUS", at)
         .spawn()
         .unwrap()
 }
@@ -433,4 +437,39 @@ fn a_process_that_is_killed_is_named_by_the_others() {
     ranks[2].kill().unwrap();
     let statuses: Vec<_> = ranks.iter_mut().map(|rank| rank.wait().unwrap().code()).collect();
     assert_eq!(statuses, [Some(17), Some(17), None, Some(17)]);
+}
+
+#[test]
+fn processes_of_torchrun_meet_at_a_port_of_our_own() {
+    // As torchrun's agent does, somebody else listens at the master's port.
+    let theirs = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = theirs.local_addr().unwrap().port().to_string();
+    let run = format!("test of {}", std::process::id());
+    let start = |rank: u32| {
+        let mut command = own_process();
+        command.envs([("RANK", rank.to_string()), ("LOCAL_RANK", rank.to_string())]);
+        command.envs([("WORLD_SIZE", "3"), ("MASTER_ADDR", "127.0.0.1"), ("MASTER_PORT", &port)]);
+        command.env("TORCHELASTIC_RUN_ID", &run).spawn().unwrap()
+    };
+    for mut rank in [0, 1, 2].map(start) {
+        assert_eq!(rank.wait().unwrap().code(), Some(0));
+    }
+}
+
+/// Where Open MPI is installed.
+#[test]
+fn processes_of_open_mpi_need_no_setting() {
+    let version = Command::new("mpirun").arg("--version").output();
+    if !version.is_ok_and(|version| String::from_utf8_lossy(&version.stdout).contains("Open MPI")) {
+        eprintln!("left out: there is no mpirun of Open MPI");
+        return;
+    }
+    let own = own_process();
+    let mut command = Command::new("mpirun");
+    command.args(["--oversubscribe", "-n", "3"]).arg(own.get_program()).args(own.get_args());
+    command.envs(own.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.envs([("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")]);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(String::from_utf8_lossy(&output.stdout).matches("1 passed").count(), 3);
 }

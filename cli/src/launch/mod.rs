@@ -9,6 +9,7 @@ mod lines;
 mod rank;
 mod signals;
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use runtime::bootstrap::Secret;
@@ -29,6 +30,8 @@ const GRACE: Duration = Duration::from_secs(5);
 /// Starts the ranks and waits for their end.
 pub(crate) fn run(args: &args::Launch, output: &mut Output) -> Result<(), Failure> {
     let machine = |error: runtime::error::Error| Failure::Machine(error.to_string());
+    // Who started this may have had its children's ends ignored, and then nobody learns how a rank ended.
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGCHLD, Arc::default());
     // Before anything is started that would outlive this process.
     let signals = Forwarded::new().map_err(|e| Failure::Machine(format!("cannot handle signals: {e}")))?;
     let reserved = Reserved::new().map_err(machine)?;

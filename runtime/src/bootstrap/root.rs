@@ -51,8 +51,13 @@ pub(super) fn assemble(settings: &Settings, own: &Join) -> Result<(Star, Vec<Hos
     let (links, others): (Vec<Link>, Vec<Host>) = links.map(|member| (member.link, member.join.host)).unzip();
     let hosts: Vec<Host> = std::iter::once(own.host.clone()).chain(others).collect();
     let mut star = Star { links };
-    star.answer(&Message::Welcome(hosts.clone()), Patience::of(settings), "connecting")?;
-    Ok((star, hosts))
+    match star.answer(&Message::Welcome(hosts.clone()), Patience::of(settings), "connecting") {
+        Ok(()) => Ok((star, hosts)),
+        Err(error) => {
+            star.refuse(&error);
+            Err(error)
+        }
+    }
 }
 
 /// Fills `members`; who knows the secret and fits nowhere, or comes when it has failed already, is left in `refused`.

@@ -131,6 +131,11 @@ mod tests {
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o640)).unwrap();
         refused("640");
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).unwrap();
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::chown(&path, Some(65_534), None).unwrap();
+            refused("belongs to user 65534");
+            std::os::unix::fs::chown(&path, Some(0), None).unwrap();
+        }
         File::options().append(true).open(&path).unwrap().write_all(b"x").unwrap();
         refused("33 bytes");
         let elsewhere = home.path().join("elsewhere");
