@@ -132,7 +132,7 @@ fn measure(
     if !call.json {
         let Some(any) = forms.iter().flatten().next() else { return Ok(()) };
         let reduces = matches!(any.collective.as_str(), "allreduce" | "reduce" | "reducescatter");
-        let redop = if reduces { any.op } else { "none" };
+        let redop = if reduces { &any.op } else { "none" };
         let mut text = format!("{:>12} {:>13} {:>6} {redop:>6}", any.bytes, any.count, any.dtype);
         for form in &forms {
             text += &match form {

@@ -56,7 +56,7 @@ pub(crate) struct Row {
     pub(crate) bytes: u64,
     pub(crate) count: u64,
     pub(crate) dtype: &'static str,
-    pub(crate) op: &'static str,
+    pub(crate) op: String,
     /// Which part of the schedule held.
     pub(crate) schedule: Option<String>,
     /// What the compiler chose.
@@ -247,11 +247,19 @@ impl args::Call {
         stop: &StopSignals,
     ) -> Result<(Row, Report), Failure> {
         let header = &runnable.plan.plan().header;
-        if self.op.has_post() && !header.serves_post {
-            return Err(Failure::usage(format!(
-                "{} cannot serve --op {}: it goes on combining what is already complete",
-                header.algorithm, self.op
-            )));
+        if !header.serves(self.op) {
+            let why = if self.op.has_post() {
+                "it goes on combining what is already complete"
+            } else {
+                "its steps do not say which of their operands are entry values"
+            };
+            return Err(Failure::usage(format!("{} cannot serve --op {}: {why}", header.algorithm, self.op)));
+        }
+        if self.op.factor().is_some_and(|factor| !factor.fits(self.dtype)) {
+            return Err(Failure::usage_help(
+                format!("elements of {} cannot be multiplied by the factor of --op {}", self.dtype, self.op),
+                "use a whole number that the type holds",
+            ));
         }
         if let Some(wire) = header.schedule.wire.filter(|_| !self.allow_wire) {
             return Err(Failure::usage_help(
@@ -297,7 +305,7 @@ impl args::Call {
             bytes,
             count,
             dtype: self.dtype.name(),
-            op: self.op.name(),
+            op: self.op.to_string(),
             schedule: runnable.choice.said().map(str::to_string),
             chosen: Said::brief(&runnable.chosen, &runnable.candidates),
             in_place,

@@ -69,9 +69,9 @@ fn check(algorithm: &str, row: &Row) -> bool {
     let two_level = ["hierarchical", "two_level"].iter().any(|name| algorithm.ends_with(name));
     let ranks_text = if two_level { levels.to_string() } else { ranks.to_string() };
     let (dtype, op) = (Dtype::ALL[row[3]], Op::ALL[row[4]]);
-    let count = count(row[2], ranks).to_string();
+    let (count, op) = (count(row[2], ranks).to_string(), op.to_string());
     let mut args = vec!["run", algorithm, "--ranks", &ranks_text, "--count", &count, "--json"];
-    args.extend(["--dtype", dtype.name(), "--op", op.name(), "--iterations", "1", "--warmup", "1"]);
+    args.extend(["--dtype", dtype.name(), "--op", &op, "--iterations", "1", "--warmup", "1"]);
     args.extend(["--timeout", "120"]);
     // The last rank as the root, where there is one.
     let last = |name: &str| format!("{name}={}", ranks - 1);

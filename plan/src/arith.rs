@@ -3,7 +3,8 @@
 //! In: operands as bytes of one element type. Out: the bytes that a step stores. Plain on purpose: executors have
 //! fast kernels of their own. The one hard idea is where rounding happens (plan.md §8). 16- and 8-bit floats are
 //! folded in f32 and rounded to their type **once** per step (after each operand if `round_each`); f32 and f64 round at each
-//! operation; the outer part of `avg` acts before the last rounding. Nearest, ties to even; subnormals are kept.
+//! operation; the outer part of `avg` acts before the last rounding, the factor of `premulsum` before an operand is
+//! combined, in the type that the step accumulates in. Nearest, ties to even; subnormals are kept.
 //!
 //! min and max let a NaN win and put -0 below +0, so that they are associative and commutative to the bit. NaN
 //! payloads are unspecified, except that one operand alone is copied bit by bit. Integers wrap; their `avg` divides
@@ -11,8 +12,9 @@
 
 use half::{bf16, f16};
 
-use crate::dtype::{Dtype, Op};
+use crate::dtype::{Dtype, Factor, Op};
 use crate::float8::{F8E4m3, F8E5m2};
+use crate::pre::Pre;
 
 /// How a step treats its operands, beside the operator.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -21,29 +23,37 @@ pub struct Rounding {
     pub round_each: bool,
     /// The operator's outer part, if it is due: for `avg`, what to divide by; without effect for the others.
     pub post: Option<u32>,
+    /// The operands that the operator's inner part acts on: for `premulsum`, those that are entry values.
+    pub pre: Pre,
 }
 
 /// Folds `operands` from left to right into `to`, element by element. All have as many bytes as `to`, a whole number
 /// of elements; there is at least one.
 pub fn fold(dtype: Dtype, op: Op, operands: &[&[u8]], rounding: Rounding, to: &mut [u8]) {
-    let divisor = rounding.post.filter(|_| op.has_post());
-    if let ([only], None) = (operands, divisor) {
+    let Rounding { round_each, post, pre } = rounding;
+    let parts = Parts {
+        round_each,
+        divisor: post.filter(|_| op.has_post()),
+        factor: op.factor().filter(|_| !pre.is_none()),
+        pre,
+    };
+    if let ([only], Parts { divisor: None, factor: None, .. }) = (operands, parts) {
         to.copy_from_slice(only);
         return;
     }
     match dtype {
-        Dtype::F32 => fold_as::<f32>(op, operands, rounding.round_each, divisor, to),
-        Dtype::F64 => fold_as::<f64>(op, operands, rounding.round_each, divisor, to),
-        Dtype::F16 => fold_as::<f16>(op, operands, rounding.round_each, divisor, to),
-        Dtype::Bf16 => fold_as::<bf16>(op, operands, rounding.round_each, divisor, to),
-        Dtype::F8E4m3 => fold_as::<F8E4m3>(op, operands, rounding.round_each, divisor, to),
-        Dtype::F8E5m2 => fold_as::<F8E5m2>(op, operands, rounding.round_each, divisor, to),
-        Dtype::I8 => fold_as::<i8>(op, operands, rounding.round_each, divisor, to),
-        Dtype::I32 => fold_as::<i32>(op, operands, rounding.round_each, divisor, to),
-        Dtype::I64 => fold_as::<i64>(op, operands, rounding.round_each, divisor, to),
-        Dtype::U8 => fold_as::<u8>(op, operands, rounding.round_each, divisor, to),
-        Dtype::U32 => fold_as::<u32>(op, operands, rounding.round_each, divisor, to),
-        Dtype::U64 => fold_as::<u64>(op, operands, rounding.round_each, divisor, to),
+        Dtype::F32 => fold_as::<f32>(op, operands, parts, to),
+        Dtype::F64 => fold_as::<f64>(op, operands, parts, to),
+        Dtype::F16 => fold_as::<f16>(op, operands, parts, to),
+        Dtype::Bf16 => fold_as::<bf16>(op, operands, parts, to),
+        Dtype::F8E4m3 => fold_as::<F8E4m3>(op, operands, parts, to),
+        Dtype::F8E5m2 => fold_as::<F8E5m2>(op, operands, parts, to),
+        Dtype::I8 => fold_as::<i8>(op, operands, parts, to),
+        Dtype::I32 => fold_as::<i32>(op, operands, parts, to),
+        Dtype::I64 => fold_as::<i64>(op, operands, parts, to),
+        Dtype::U8 => fold_as::<u8>(op, operands, parts, to),
+        Dtype::U32 => fold_as::<u32>(op, operands, parts, to),
+        Dtype::U64 => fold_as::<u64>(op, operands, parts, to),
     }
 }
 
@@ -100,19 +110,36 @@ trait Accumulator: Copy {
     fn min(self, other: Self) -> Self;
     fn max(self, other: Self) -> Self;
     fn div(self, by: u32) -> Self;
+    /// A factor: the nearest.
+    fn of(factor: f64) -> Self;
 }
 
-fn fold_as<E: Element>(op: Op, operands: &[&[u8]], round_each: bool, divisor: Option<u32>, to: &mut [u8]) {
+/// What a step does beside combining.
+#[derive(Clone, Copy)]
+struct Parts {
+    round_each: bool,
+    divisor: Option<u32>,
+    factor: Option<Factor>,
+    pre: Pre,
+}
+
+fn fold_as<E: Element>(op: Op, operands: &[&[u8]], parts: Parts, to: &mut [u8]) {
     for (i, to) in to.chunks_exact_mut(E::SIZE).enumerate() {
-        let load = |operand: &&[u8]| E::load(&operand[i * E::SIZE..][..E::SIZE]);
-        let mut acc = load(&operands[0]);
-        for (k, operand) in operands.iter().enumerate().skip(1) {
-            if round_each && k > 1 {
+        let load = |k: usize| {
+            let value = E::load(&operands[k][i * E::SIZE..][..E::SIZE]);
+            match parts.factor.filter(|_| parts.pre.has(k)) {
+                Some(factor) => value.mul(E::Acc::of(factor.value())),
+                None => value,
+            }
+        };
+        let mut acc = load(0);
+        for k in 1..operands.len() {
+            if parts.round_each && k > 1 {
                 acc = E::round(acc);
             }
-            acc = combine(op, acc, load(operand));
+            acc = combine(op, acc, load(k));
         }
-        if let Some(divisor) = divisor {
+        if let Some(divisor) = parts.divisor {
             acc = acc.div(divisor);
         }
         E::store(acc, to);
@@ -121,7 +148,7 @@ fn fold_as<E: Element>(op: Op, operands: &[&[u8]], round_each: bool, divisor: Op
 
 fn combine<A: Accumulator>(op: Op, left: A, right: A) -> A {
     match op {
-        Op::Sum | Op::Avg => left.add(right),
+        Op::Sum | Op::Avg | Op::PremulSum(_) => left.add(right),
         Op::Prod => left.mul(right),
         Op::Min => left.min(right),
         Op::Max => left.max(right),
@@ -154,6 +181,9 @@ macro_rules! float {
             fn div(self, by: u32) -> $t {
                 self / by as $t
             }
+            fn of(factor: f64) -> $t {
+                factor as $t
+            }
         }
     };
 }
@@ -176,6 +206,9 @@ macro_rules! integer {
             fn div(self, by: u32) -> $t {
                 // In 128 bits, since the number of operands may not fit the type.
                 (i128::from(self) / i128::from(Ord::max(by, 1))) as $t
+            }
+            fn of(factor: f64) -> $t {
+                factor as $t
             }
         }
     };

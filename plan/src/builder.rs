@@ -32,6 +32,7 @@ use crate::plan::{
     Block, Buffer, Channel, ChannelKind, Forms, Header, Operand, Overlap, Plan, Presence, ProofStatus, Role,
     Section, SourceSpan, SpanTable, Step, Witness,
 };
+use crate::pre::Pre;
 use crate::schedule::Schedule;
 
 /// A block of a [`PlanBuilder`], by the order made.
@@ -139,6 +140,7 @@ impl PlanBuilder {
             copies: 1,
             forms: Forms { disjoint: true, same: false },
             serves_post: false,
+            serves_pre: false,
             scratch_cells: Vec::new(),
             k_min: 1,
             schedule: Schedule::default(),
@@ -158,7 +160,7 @@ impl PlanBuilder {
         }
     }
 
-    /// The header, to change what the defaults do not fit. `serves_post` is set by [`PlanBuilder::finish`];
+    /// The header, to change what the defaults do not fit. `serves_post` and `serves_pre` are set by [`PlanBuilder::finish`];
     /// `scratch_cells` grows as [`PlanBuilder::scratch`] is called.
     pub fn header(&mut self) -> &mut Header {
         &mut self.plan.header
@@ -236,6 +238,7 @@ impl PlanBuilder {
             wait_count: 0,
             round_each: false,
             post: false,
+            pre: Pre::NONE,
             width: 1,
             span: SpanId(0),
         };
@@ -278,6 +281,15 @@ impl PlanBuilder {
         plan.header.scratch_cells.resize(plan.header.ranks as usize, 0);
         plan.header.serves_post =
             self.steps.iter().any(|s| s.step.post) || plan.promise.lists.iter().all(|list| list.len() < 2);
+        let is_data = |operand: &Operand| match *operand {
+            Operand::Channel(id) => {
+                self.channels.get(id.index()).is_some_and(|channel| channel.kind == ChannelKind::Slots)
+            }
+            Operand::Local { .. } | Operand::Peer { .. } => true,
+        };
+        let combines = |s: &DraftStep| s.src.iter().filter(|&operand| is_data(operand)).count() > 1;
+        plan.header.serves_pre =
+            self.steps.iter().any(|s| !s.step.pre.is_none()) || !self.steps.iter().any(combines);
         let (order, blocks) = sorted(self.blocks.len(), |b| self.blocks[b].0);
         let block_id = |handle: BlockHandle| BlockId(blocks[handle.0 as usize]);
         let (step_order, numbers) =
@@ -374,6 +386,12 @@ impl StepDraft<'_> {
     /// Applies the operator's outer part.
     pub fn post(self) -> Self {
         self.draft.step.post = true;
+        self
+    }
+
+    /// The sources that are entry values: the operator's inner part acts on them.
+    pub fn pre(self, pre: Pre) -> Self {
+        self.draft.step.pre = pre;
         self
     }
 

@@ -51,6 +51,42 @@ pub enum Op {
     Max,
     /// The sum divided by the number of operands promised; truncates on integers.
     Avg,
+    /// The sum of the operands, each multiplied by a factor before.
+    PremulSum(Factor),
+}
+
+/// What `premulsum` multiplies by; the same on all ranks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Factor(u64);
+
+impl Factor {
+    /// Of a number. Floats of up to 32 bits are multiplied by the nearest f32.
+    pub const fn new(value: f64) -> Factor {
+        Factor(value.to_bits())
+    }
+
+    /// The number.
+    pub const fn value(self) -> f64 {
+        f64::from_bits(self.0)
+    }
+
+    /// Whether elements of a type can be multiplied by it: integers only by whole numbers that the type holds (and
+    /// that an f64 tells apart: up to 2^53).
+    pub fn fits(self, dtype: Dtype) -> bool {
+        let value = self.value();
+        let bits = 8 * dtype.size();
+        let (least, most) = match dtype {
+            _ if dtype.is_float() => return true,
+            Dtype::U8 | Dtype::U32 | Dtype::U64 => (0.0, power(bits)),
+            _ => (-power(bits - 1), power(bits - 1)),
+        };
+        value.fract() == 0.0 && value.abs() <= power(53) && (least..most).contains(&value)
+    }
+}
+
+/// 2 to the power of `e`.
+fn power(e: u32) -> f64 {
+    f64::from(e).exp2()
 }
 
 impl Dtype {
@@ -108,10 +144,10 @@ impl Dtype {
 }
 
 impl Op {
-    /// All of them.
-    pub const ALL: [Op; 5] = [Op::Sum, Op::Prod, Op::Min, Op::Max, Op::Avg];
+    /// One of each kind.
+    pub const ALL: [Op; 6] = [Op::Sum, Op::Prod, Op::Min, Op::Max, Op::Avg, Op::PremulSum(Factor::new(2.0))];
 
-    /// The name users write.
+    /// The name users write, without the factor.
     pub fn name(self) -> &'static str {
         match self {
             Op::Sum => "sum",
@@ -119,7 +155,13 @@ impl Op {
             Op::Min => "min",
             Op::Max => "max",
             Op::Avg => "avg",
+            Op::PremulSum(_) => "premulsum",
         }
+    }
+
+    /// What it multiplies each entry value by (`Step::pre`).
+    pub fn factor(self) -> Option<Factor> {
+        if let Op::PremulSum(factor) = self { Some(factor) } else { None }
     }
 
     /// Whether it has an outer part (`Step::post`).
@@ -150,7 +192,16 @@ impl FromStr for Op {
     type Err = UnknownName;
 
     fn from_str(given: &str) -> Result<Op, UnknownName> {
-        find(given, &Op::ALL, Op::name)
+        let unknown = || UnknownName {
+            given: given.to_string(),
+            known: "sum, prod, min, max, avg, premulsum:FACTOR".to_string(),
+        };
+        match given.split_once(':') {
+            Some(("premulsum", factor)) => {
+                factor.parse().map(|factor| Op::PremulSum(Factor::new(factor))).map_err(|_| unknown())
+            }
+            _ => find(given, &Op::ALL[..5], Op::name).map_err(|_| unknown()),
+        }
     }
 }
 
@@ -168,8 +219,12 @@ impl fmt::Display for Dtype {
     }
 }
 
+/// As it is read.
 impl fmt::Display for Op {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+        match self.factor() {
+            None => f.pad(self.name()),
+            Some(factor) => f.pad(&format!("{}:{}", self.name(), factor.value())),
+        }
     }
 }

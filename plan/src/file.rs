@@ -35,7 +35,7 @@ use crate::roll::wire::{Fault, Writer};
 use crate::verify::Limits;
 
 /// The version of the format that is written, and the only one that is read.
-pub const FORMAT_VERSION: u32 = 2;
+pub const FORMAT_VERSION: u32 = 3;
 
 const MAGIC: [u8; 8] = *b"rccplan\0";
 const PREFACE: usize = 8 + 4 + 8 + 32;

@@ -17,6 +17,8 @@ pub mod interpret;
 pub mod join;
 pub mod layout;
 pub mod plan;
+pub mod pre;
+mod random;
 pub mod reference;
 pub mod roll;
 pub mod schedule;

@@ -12,7 +12,9 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use crate::collective::Promise;
+use crate::dtype::Op;
 use crate::ids::{BlockId, BufferId, ChannelId, RankId, SpanId, StepId};
+use crate::pre::Pre;
 use crate::schedule::Schedule;
 
 /// A schedule of one collective for one world shape: one program per virtual rank.
@@ -66,6 +68,9 @@ pub struct Header {
     /// Whether operators with an outer part (avg) are served: some step carries `post`, or no reduction of two or
     /// more operands is promised. If false, a call with such an operator is refused.
     pub serves_post: bool,
+    /// Whether operators with an inner part (premulsum) are served: every step that combines carries in `pre` which of
+    /// its sources are entry values. If false, none carries anything, and a call with such an operator is refused.
+    pub serves_pre: bool,
     /// Scratch cells of each rank, `ranks` entries.
     pub scratch_cells: Vec<u32>,
     /// The least number of slots per channel for which the plan is free of deadlock (condition D).
@@ -104,6 +109,13 @@ impl Form {
             Form::Disjoint => "disjoint",
             Form::Same => "same",
         }
+    }
+}
+
+impl Header {
+    /// Whether calls with an operator are served.
+    pub fn serves(&self, op: Op) -> bool {
+        (self.serves_post || !op.has_post()) && (self.serves_pre || op.factor().is_none())
     }
 }
 
@@ -242,6 +254,9 @@ pub struct Step {
     pub round_each: bool,
     /// Apply the operator's outer part (avg: divide by the number of operands promised) before the last rounding.
     pub post: bool,
+    /// The sources that are entry values, if there are several sources: the operator's inner part (premulsum: multiply by
+    /// the factor) acts on them before they are combined.
+    pub pre: Pre,
     /// How many cells, at least 1. Tokens: 1.
     pub width: u32,
     /// Where it comes from.

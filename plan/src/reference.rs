@@ -9,7 +9,7 @@
 //! Where all operands are multiples of some power of two and the sum of magnitudes fits the mantissa above it, every
 //! partial sum of every order is exact, and so must the result be. [`fill`] makes half of all elements of that kind.
 //!
-//! Random data is a function of (seed, rank, buffer, element): any rank can make any other rank's.
+//! Random data ([`fill`]) comes from `random`.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -18,9 +18,10 @@ use half::{bf16, f16};
 
 use crate::arith::{Number, number};
 use crate::collective::{BlockRef, Promise};
-use crate::dtype::{Dtype, Op};
+use crate::dtype::{Dtype, Factor, Op};
 use crate::float8::{F8E4m3, F8E5m2};
 use crate::ids::{BufferId, RankId};
+pub use crate::random::{fill, fill_from};
 
 /// A promise, indexed by place.
 #[derive(Debug, Clone)]
@@ -288,7 +289,7 @@ fn widen_f16(bits: u16) -> f32 {
 }
 
 /// 2 to the power of `e`, a normal number.
-const fn power(e: i32) -> f64 {
+pub(crate) const fn power(e: i32) -> f64 {
     f64::from_bits(((1023 + e) as u64) << 52)
 }
 
@@ -316,12 +317,14 @@ fn floats<T: Float>(
     Range { start: from, end: to }: Range<usize>,
     wrong: &mut Wrong,
 ) {
+    let factor = factor::<T>(op);
     let unit = if op == Op::Prod { 1.0 } else { 0.0 };
     let mut tile = Tile { exact: [unit; TILE], large: [unit; TILE], small: [1.0; TILE] };
     for (k, operand) in operands.iter().enumerate() {
-        let elements = operand[from * T::SIZE..to * T::SIZE].chunks_exact(T::SIZE).map(T::load);
+        let elements =
+            operand[from * T::SIZE..to * T::SIZE].chunks_exact(T::SIZE).map(|x| factor * T::load(x));
         match op {
-            Op::Sum | Op::Avg => {
+            Op::Sum | Op::Avg | Op::PremulSum(_) => {
                 for ((exact, large), x) in tile.exact.iter_mut().zip(&mut tile.large).zip(elements) {
                     *exact += x;
                     *large += x.abs();
@@ -356,7 +359,7 @@ fn floats<T: Float>(
         } else if got == T::nearest(expected) && got.is_finite() {
             continue;
         } else {
-            let element = |operand: &&[u8]| T::load(&operand[(from + i) * T::SIZE..][..T::SIZE]);
+            let element = |operand: &&[u8]| factor * T::load(&operand[(from + i) * T::SIZE..][..T::SIZE]);
             let values = operands.iter().map(element);
             let bound = if op == Op::Prod {
                 product_bound::<T>(&values, expected, tile.large[i], tile.small[i])
@@ -373,6 +376,15 @@ fn floats<T: Float>(
     }
 }
 
+/// What operands are multiplied by before anything else, as a step does it.
+fn factor<T: Float>(op: Op) -> f64 {
+    match op.factor().map(Factor::value) {
+        None => 1.0,
+        Some(factor) if T::MANTISSA > 24 => factor,
+        Some(factor) => f64::from(factor as f32),
+    }
+}
+
 /// How far a sum (or mean) of `values` may be from `expected`, in whatever order it is formed; infinite if nothing can
 /// be said. `magnitude` is the sum of magnitudes.
 fn sum_bound<T: Float>(
@@ -385,7 +397,8 @@ fn sum_bound<T: Float>(
     let mean = op == Op::Avg;
     let divisor = if mean { m } else { 1.0 };
     let finite: f64 = values.clone().filter(|x| x.is_finite()).map(f64::abs).sum();
-    let operations = m - 1.0 + f64::from(u8::from(mean));
+    let multiplied = op.factor().is_some();
+    let operations = m - 1.0 + f64::from(u8::from(mean)) + f64::from(u8::from(multiplied));
     let relative = (operations * T::ERROR.ln_1p()).exp_m1();
     // Of a mean, the division still rounds: in the type that the step accumulates in, then in the element type.
     let division = if mean { 2.0 * T::ERROR * expected.abs() + T::SMALLEST } else { 0.0 };
@@ -400,7 +413,10 @@ fn sum_bound<T: Float>(
         return 0.0;
     }
     let own_error = m * power(-53) * 2.0;
-    (relative + own_error) * magnitude / divisor + division
+    // Products that are subnormal in the type that the step accumulates in.
+    let smallest = if T::MANTISSA > 24 { T::SMALLEST } else { power(-149) };
+    let lost = if multiplied { m * smallest } else { 0.0 };
+    (relative + own_error) * magnitude / divisor + division + lost
 }
 
 /// The same for a product; `large` and `small` bound the magnitudes of partial products.
@@ -470,7 +486,7 @@ macro_rules! integer {
             #[inline(always)]
             fn unit(op: Op) -> $wide {
                 match op {
-                    Op::Sum | Op::Avg => 0,
+                    Op::Sum | Op::Avg | Op::PremulSum(_) => 0,
                     Op::Prod => 1,
                     Op::Min => $wide::MAX,
                     Op::Max => $wide::MIN,
@@ -480,6 +496,7 @@ macro_rules! integer {
             fn combine(op: Op, a: $wide, b: $wide) -> $wide {
                 match op {
                     Op::Sum | Op::Avg => a.wrapping_add(b),
+                    Op::PremulSum(factor) => a.wrapping_add(b.wrapping_mul(factor.value() as $wide)),
                     Op::Prod => a.wrapping_mul(b),
                     Op::Min => a.min(b),
                     Op::Max => a.max(b),
@@ -522,93 +539,6 @@ fn integers<T: Integer>(
             wrong.note(from + i, Number::Int(got.into()), Number::Int(expected.into()), 0.0);
         }
     }
-}
-
-/// Random elements for `buffer` at `rank`, suited to the operator: sums and products neither overflow nor vanish
-/// (products of integers are of odd numbers), both signs occur, and about half of all elements are such that a right
-/// result is exact (see above).
-pub fn fill(dtype: Dtype, op: Op, seed: u64, rank: RankId, buffer: BufferId, out: &mut [u8]) {
-    fill_from(dtype, op, seed, rank, buffer, 0, out);
-}
-
-/// The same from element `first` of the buffer on.
-pub fn fill_from(
-    dtype: Dtype,
-    op: Op,
-    seed: u64,
-    rank: RankId,
-    buffer: BufferId,
-    first: u64,
-    out: &mut [u8],
-) {
-    let key = mix(mix(seed) ^ (u64::from(rank.0) << 32 | u64::from(buffer.0)));
-    let bits = |i: usize| {
-        let element = first.wrapping_add(i as u64);
-        (element, mix(key.wrapping_add(element.wrapping_mul(0x9E37_79B9_7F4A_7C15))))
-    };
-    let odd = u64::from(op == Op::Prod);
-    let real = |i| real(op, bits(i));
-    let small = |i| small(dtype, op, bits(i)) as f32;
-    let integer = |i| bits(i).1 | odd;
-    match dtype {
-        Dtype::F32 => each(out, |i| (real(i) as f32).to_ne_bytes()),
-        Dtype::F64 => each(out, |i| real(i).to_ne_bytes()),
-        Dtype::F16 => each(out, |i| f16::from_f32(real(i) as f32).to_ne_bytes()),
-        Dtype::Bf16 => each(out, |i| bf16::from_f32(real(i) as f32).to_ne_bytes()),
-        Dtype::F8E4m3 => each(out, |i| F8E4m3::from_f32(small(i)).to_ne_bytes()),
-        Dtype::F8E5m2 => each(out, |i| F8E5m2::from_f32(small(i)).to_ne_bytes()),
-        Dtype::I32 | Dtype::U32 => each(out, |i| (integer(i) as u32).to_ne_bytes()),
-        Dtype::I64 | Dtype::U64 => each(out, |i| integer(i).to_ne_bytes()),
-        Dtype::I8 | Dtype::U8 => each(out, |i| [integer(i) as u8]),
-    }
-}
-
-fn each<const N: usize>(out: &mut [u8], element: impl Fn(usize) -> [u8; N]) {
-    for (i, to) in out.as_chunks_mut().0.iter_mut().enumerate() {
-        *to = element(i);
-    }
-}
-
-/// A number for one element. Which kind it is depends on the element alone, so that all ranks agree in it.
-fn real(op: Op, (element, bits): (u64, u64)) -> f64 {
-    // Uniform in 0..1, of the bits that neither the sign nor the small integer uses.
-    let unit = (bits >> 12 & ((1 << 50) - 1)) as f64 * power(-50);
-    let integer = (bits >> 62) as f64;
-    let exact = is_exact(element);
-    let magnitude = match op {
-        Op::Prod => 1.0 + (unit - 0.5) / if exact { f64::INFINITY } else { 8.0 },
-        Op::Sum | Op::Avg => {
-            let any = unit * 2.0;
-            if exact { integer } else { any }
-        }
-        Op::Min | Op::Max => unit * 1000.0,
-    };
-    f64::from_bits(magnitude.to_bits() | bits << 63)
-}
-
-/// A number for one element of an 8-bit float. These count exactly to 8 or 16 only, so nearly all exact elements are
-/// zeros; and the largest number is small in one of them.
-fn small(dtype: Dtype, op: Op, (element, bits): (u64, u64)) -> f64 {
-    let x = real(op, (element, bits));
-    match op {
-        // One in eight is 1 or -1. (The bits asked are not those of the sign.)
-        Op::Sum | Op::Avg if is_exact(element) => f64::from(u8::from(bits >> 20 & 7 == 0)).copysign(x),
-        Op::Min | Op::Max if dtype == Dtype::F8E4m3 => x * 0.25,
-        _ => x,
-    }
-}
-
-/// Whether sums and products of these elements are exact.
-fn is_exact(element: u64) -> bool {
-    element.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 63 == 0
-}
-
-/// The finaliser of splitmix64: a bijection that looks random.
-fn mix(x: u64) -> u64 {
-    let x = x.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    x ^ (x >> 31)
 }
 
 #[cfg(test)]

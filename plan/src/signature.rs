@@ -59,7 +59,7 @@ impl Signature {
             hasher.update(count.to_le_bytes());
         }
         text(&mut hasher, call.dtype.name());
-        text(&mut hasher, call.op.name());
+        text(&mut hasher, &call.op.to_string());
         hasher.update([call.form.map_or(0, |form| 1 + form as u8)]);
         let digest: [u8; 32] = hasher.finalize().into();
         let mut first = [0; 8];

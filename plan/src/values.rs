@@ -140,6 +140,12 @@ impl Values {
         self.nodes[value.0 as usize].node()
     }
 
+    /// Whether it is an entry value.
+    #[inline]
+    pub fn is_leaf(&self, value: ValueId) -> bool {
+        self.nodes[value.0 as usize].right == LEAF
+    }
+
     /// Its length class: that of any of its leaves (they agree, or the combination was refused).
     pub fn class(&self, value: ValueId) -> u32 {
         self.class[value.0 as usize]

@@ -4,6 +4,7 @@ use half::{bf16, f16};
 use proptest::prelude::*;
 use rcc_plan::arith::{Number, Rounding, fold, number};
 use rcc_plan::dtype::{Dtype, Op};
+use rcc_plan::pre::Pre;
 
 fn fold_bytes<const N: usize>(dtype: Dtype, op: Op, operands: &[[u8; N]], rounding: Rounding) -> [u8; N] {
     let operands: Vec<&[u8]> = operands.iter().map(|o| o.as_slice()).collect();
@@ -24,16 +25,16 @@ fn hf(op: Op, operands: &[f32], rounding: Rounding) -> f32 {
 
 fn i32s(op: Op, operands: &[i32], post: Option<u32>) -> i32 {
     let operands: Vec<_> = operands.iter().map(|x| x.to_ne_bytes()).collect();
-    i32::from_ne_bytes(fold_bytes(Dtype::I32, op, &operands, Rounding { round_each: false, post }))
+    i32::from_ne_bytes(fold_bytes(Dtype::I32, op, &operands, Rounding { post, ..ONCE }))
 }
 
 fn u8s(op: Op, operands: &[u8], post: Option<u32>) -> u8 {
     let operands: Vec<_> = operands.iter().map(|x| [*x]).collect();
-    fold_bytes(Dtype::U8, op, &operands, Rounding { round_each: false, post })[0]
+    fold_bytes(Dtype::U8, op, &operands, Rounding { post, ..ONCE })[0]
 }
 
-const ONCE: Rounding = Rounding { round_each: false, post: None };
-const EACH: Rounding = Rounding { round_each: true, post: None };
+const ONCE: Rounding = Rounding { round_each: false, post: None, pre: Pre::NONE };
+const EACH: Rounding = Rounding { round_each: true, ..ONCE };
 
 /// All finite values of a 16-bit type in order, each with whether its mantissa is even.
 fn table(value: impl Fn(u16) -> f64) -> Vec<(f64, bool)> {
@@ -122,7 +123,7 @@ fn a_step_rounds_once_or_after_each_operand() {
 
 #[test]
 fn the_outer_part_acts_before_the_last_rounding() {
-    let avg = |post| Rounding { round_each: false, post: Some(post) };
+    let avg = |post| Rounding { post: Some(post), ..ONCE };
     // 1 + (1 + ulp) = 2 + ulp is a tie in bf16 and would round to 2; halved first it is 1 + ulp/2, a tie to 1 …
     let ulp = 2f32.powi(-7);
     // … so take three: 3 + 2·ulp rounds to 3 + 2·ulp; a third of it is rounded once.

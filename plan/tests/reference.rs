@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use rcc_plan::arith::{Number, Rounding, fold, number};
 use rcc_plan::dtype::{Dtype, Op};
 use rcc_plan::ids::{BufferId, RankId};
+use rcc_plan::pre::Pre;
 use rcc_plan::reference::{check, fill, fill_from};
 
 const N: usize = 700;
@@ -26,24 +27,26 @@ fn check_all(dtype: Dtype, op: Op, operands: &[Vec<u8>], got: &[u8]) -> rcc_plan
 
 /// Combines two random values of a pool until one is left: some tree over the operands, rounding at every node.
 fn some_tree(dtype: Dtype, op: Op, operands: &[Vec<u8>], mut seed: u64) -> Vec<u8> {
-    let mut pool = operands.to_vec();
+    // With whether it is an entry value.
+    let mut pool: Vec<_> = operands.iter().map(|operand| (operand.clone(), true)).collect();
     let m = pool.len() as u32;
     let mut draw = |n: usize| {
         seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         (seed >> 33) as usize % n
     };
     if m == 1 {
-        return pool.remove(0);
+        return pool.remove(0).0;
     }
     while pool.len() > 1 {
-        let a = pool.swap_remove(draw(pool.len()));
-        let b = pool.swap_remove(draw(pool.len()));
+        let (a, of_a) = pool.swap_remove(draw(pool.len()));
+        let (b, of_b) = pool.swap_remove(draw(pool.len()));
         let mut to = vec![0; a.len()];
         let post = pool.is_empty().then_some(m);
-        fold(dtype, op, &[&a, &b], Rounding { round_each: false, post }, &mut to);
-        pool.push(to);
+        let pre = Pre::of([of_a, of_b]).unwrap();
+        fold(dtype, op, &[&a, &b], Rounding { round_each: false, post, pre }, &mut to);
+        pool.push((to, false));
     }
-    pool.remove(0)
+    pool.remove(0).0
 }
 
 proptest! {

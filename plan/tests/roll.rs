@@ -58,7 +58,7 @@ fn spell(plan: &Plan, items: &[Item], t: &mut Vec<u32>, next: &mut u32) {
             }
             Item::Step(step) => {
                 let (flat, first) = (&plan.steps[*next as usize], &plan.steps[step.first.index()]);
-                let fixed = |s: &rcc_plan::plan::Step| (s.width, s.post, s.round_each, s.span);
+                let fixed = |s: &rcc_plan::plan::Step| (s.width, s.post, s.pre, s.round_each, s.span);
                 assert_eq!(fixed(flat), fixed(first));
                 let operand = |operand: &roll::Operand| match operand {
                     roll::Operand::Channel(id) => Operand::Channel(ChannelId(id.at(t) as u32)),
@@ -100,9 +100,9 @@ fn rings_of_any_size_are_small() {
         assert!(again(&fused) < 1500, "fused, {n} ranks");
         assert!(again(&plain) < 1500, "plain, {n} ranks");
         if n > 4 {
-            // One send, a loop, one step, a loop, one receive.
-            assert!(spelled_out(&fused) <= 7 * n as usize, "{n} ranks");
-            assert!(spelled_out(&plain) <= 10 * n as usize, "{n} ranks");
+            // One send, the first sum, a loop, one step, a loop, one receive.
+            let counts = (spelled_out(&fused), spelled_out(&plain));
+            assert!(counts.0 <= 8 * n as usize && counts.1 <= 12 * n as usize, "{n} ranks: {counts:?}");
         }
     }
 }

@@ -8,13 +8,14 @@
 use std::time::Instant;
 
 use plan::dtype::{Dtype, Op};
+use plan::pre::Pre;
 use rcc_runtime::exec::kernels::{Fold, Kernel, Set};
 
 fn main() {
     let bytes = std::env::args().nth(1).and_then(|given| given.parse().ok()).unwrap_or(16 << 10);
     for set in Set::available() {
         println!("{set:?}: {bytes} bytes per operand, GB/s");
-        println!("{:8}{}", "", Op::ALL.map(|op| format!("{op:>12}")).concat());
+        println!("{:8}{}", "", Op::ALL.map(|op| format!("{:>12}", op.name())).concat());
         for dtype in Dtype::ALL {
             let count = bytes / dtype.size() as usize;
             let rates = Op::ALL.map(|op| {
@@ -48,6 +49,7 @@ fn time(kernel: Kernel, count: usize, dtype: Dtype, stream: bool) -> f64 {
         count,
         round_each: false,
         divisor: None,
+        pre: Pre(0b11),
         stream,
     };
     let fold = std::hint::black_box(fold);

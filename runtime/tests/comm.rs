@@ -116,7 +116,7 @@ fn many_calls_of_many_plans_and_shapes() {
             // More shapes than a rank remembers, of no and of several slices.
             let elements = [0, 1, 5, 64, 301, 5000, 40_000][next(&mut state) as usize % 7];
             let in_place = all[at].header.forms.same && next(&mut state) % 2 == 1;
-            let op = if all[at].header.serves_post { op } else { Op::Sum };
+            let op = if all[at].header.serves(op) { op } else { Op::Sum };
             checked(&mut comm, ids[at], Shape { elements, dtype, op, in_place }, seed).unwrap();
         }
         comm.barrier().unwrap();

@@ -2,8 +2,9 @@
 
 use half::{bf16, f16};
 use plan::arith::{self, Rounding};
-use plan::dtype::{Dtype, Op};
+use plan::dtype::{Dtype, Factor, Op};
 use plan::float8::{F8E4m3, F8E5m2};
+use plan::pre::Pre;
 use rcc_runtime::exec::kernels::{Fold, Kernel, Set, fold};
 
 /// A generator that needs no dependency; any good mixing will do.
@@ -101,6 +102,7 @@ fn check(case: &Case, random: &mut Random) {
         count,
         round_each: rounding.round_each,
         divisor: rounding.post,
+        pre: rounding.pre,
         stream,
     };
     // SAFETY: all areas have `bytes` bytes after their addresses; they are apart, or one and the same.
@@ -126,13 +128,18 @@ fn check(case: &Case, random: &mut Random) {
 fn every_type_and_operator_agrees_with_the_definition() {
     let mut random = Random(7);
     for dtype in Dtype::ALL {
-        for op in Op::ALL {
+        // A factor by which products round, beside the plain one.
+        let rounds = Op::PremulSum(Factor::new(if dtype.is_float() { 0.3 } else { 7.0 }));
+        for op in Op::ALL.into_iter().chain([rounds]) {
             for sources in [1, 2, 3, 5] {
                 for count in [0, 1, 2, 31, 32, 33, 64, 97, 1000 + sources] {
                     for destinations in 0..3 {
                         let post = if op == Op::Avg { [None, Some(3), Some(300)] } else { [None; 3] };
-                        let rounding =
-                            Rounding { round_each: random.next() & 1 == 0, post: post[random.below(3)] };
+                        let rounding = Rounding {
+                            round_each: random.next() & 1 == 0,
+                            post: post[random.below(3)],
+                            pre: Pre(random.below(1 << sources) as u32),
+                        };
                         let in_place = (destinations > 0 && random.next() & 1 == 0)
                             .then(|| random.below(sources as u64));
                         for set in Set::available() {
@@ -171,6 +178,7 @@ fn rounding_once_differs_from_rounding_each_time() {
             count: 1,
             round_each,
             divisor: None,
+            pre: Pre::NONE,
             stream: false,
         };
         // SAFETY: one element each.
@@ -205,6 +213,7 @@ fn stores_past_the_caches_leave_the_same_bytes_at_every_address() {
                         count,
                         round_each: false,
                         divisor: None,
+                        pre: Pre::NONE,
                         stream,
                     };
                     // SAFETY: at most 600 bytes from at most 63 on, of 1024; all apart.
@@ -243,6 +252,7 @@ fn conversions_are_right_for_every_number() {
                         count: numbers as usize,
                         round_each: false,
                         divisor: None,
+                        pre: Pre::NONE,
                         stream: false,
                     };
                     // SAFETY: `numbers` elements each, apart.

@@ -36,7 +36,7 @@ fn all_counts(plan: &VerifiedPlan) {
                 turn += 1;
                 let dtype = Dtype::ALL[turn % Dtype::ALL.len()];
                 let op = Op::ALL[turn % Op::ALL.len()];
-                if op.has_post() && !plan.header.serves_post {
+                if !plan.header.serves(op) {
                     continue;
                 }
                 let forms = plan.header.forms;

@@ -241,7 +241,7 @@ fn the_tightest_runs_leave_what_is_promised() {
         for (turn, in_place) in oracle::forms(plan).enumerate() {
             let turn = row.seed as usize + turn;
             let op = Op::ALL[turn % Op::ALL.len()];
-            let op = if op.has_post() && !plan.header.serves_post { Op::Sum } else { op };
+            let op = if plan.header.serves(op) { op } else { Op::Sum };
             let elements = [1, 3, 13, 40][turn / 2 % 4] + elements(plan, turn as u64 / 8 % 3, 4);
             let call = Call {
                 in_place,

@@ -173,6 +173,7 @@ fn no_mutant_of_a_lowered_plan_is_accepted_if_some_order_breaks_it() {
         Kind::DoubledOperand,
         Kind::ChangedWidth,
         Kind::FlippedPost,
+        Kind::FlippedPre,
         Kind::OtherForm,
         Kind::OtherScratch,
     ];

@@ -203,7 +203,7 @@ fn same_bits(plain: &Plan, plan: &Plan, draw: &mut Draw, tally: &mut Tally) -> R
     let seed = draw.number();
     for in_place in oracle::forms(plan) {
         let op = *draw.of(&Op::ALL);
-        let op = if op.has_post() && !plan.header.serves_post { Op::Sum } else { op };
+        let op = if plan.header.serves(op) { op } else { Op::Sum };
         let call = Call {
             slots: plan.header.k_min,
             slot_bytes: 16 + draw.below(64) as u32,

@@ -7,6 +7,7 @@ use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 use plan::dtype::{Dtype, Op};
+use plan::pre::Pre;
 use runtime::exec::kernels::{Fold, fold};
 
 use crate::place;
@@ -94,8 +95,15 @@ fn one(bytes: usize, operands: usize, start: &Barrier) -> f64 {
 /// Combines `count` floats of each source, or copies the only one.
 pub(crate) fn copy(sources: &[*const u8], result: *mut u8, count: usize) {
     let destinations = [result];
-    let all =
-        Fold { sources, destinations: &destinations, count, round_each: false, divisor: None, stream: false };
+    let all = Fold {
+        sources,
+        destinations: &destinations,
+        count,
+        round_each: false,
+        divisor: None,
+        pre: Pre::NONE,
+        stream: false,
+    };
     // SAFETY: the callers pass memory of `count` floats at least, apart from each other, of which nobody else writes any
     // while this runs.
     unsafe { fold(Dtype::F32, Op::Sum, &all) };

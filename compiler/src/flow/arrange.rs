@@ -25,7 +25,8 @@ impl Flow {
         drop(sorted);
 
         // One thing at a time: fetches that wait for nothing else go side by side.
-        let mut flow = Flow { widest: self.widest, guarded: self.guarded, nodes, ..Flow::default() };
+        let Flow { widest, guarded, unmarked, .. } = self;
+        let mut flow = Flow { widest, guarded, unmarked, nodes, ..Flow::default() };
         flow.operands.reserve_exact(flow.nodes.iter().map(|node| node.count as usize).sum());
         for node in &mut flow.nodes {
             let first = flow.operands.len();

@@ -3,6 +3,7 @@
 //! In: trace, graph (out of place), the places under the form with the most overlaps, options, the most cells of a node. Out: the flow as the program
 //! writes it, with rounds; nothing is fused yet. Cost: linear in the cells that moves read and write.
 
+use plan::pre::Pre;
 use rustc_hash::FxHashMap;
 
 use super::exits::exits;
@@ -68,6 +69,7 @@ pub(crate) fn build(
             kind: Kind::Copy,
             round_each: false,
             post: false,
+            pre: Pre::NONE,
             gone: false,
             lane: 0,
             home: Home { buffer: exit.place.buffer, cell: exit.place.cell, stored: true },

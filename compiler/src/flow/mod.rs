@@ -18,6 +18,7 @@ mod parts;
 mod pieces;
 
 use plan::ids::{BufferId, RankId, SpanId};
+use plan::pre::Pre;
 use rustc_hash::FxHashMap;
 
 pub(crate) use self::build::build;
@@ -47,6 +48,8 @@ pub(crate) struct Flow {
     /// By operand, one more than each of the two nodes of [`Special`], 0 for none; as long as needed. If a guard has others, it is
     /// [`SEVERAL`] and where in `other_guards` their chain begins.
     special: Vec<(u32, u32)>,
+    /// Some node has operands of which it cannot be said which are entry values.
+    pub(crate) unmarked: bool,
     /// The most cells of a node.
     pub(crate) widest: u32,
     /// Whether some node overwrites what another of its `step` reads.
@@ -73,6 +76,8 @@ pub(crate) struct Node {
     pub(crate) round_each: bool,
     /// Apply the operator's outer part.
     pub(crate) post: bool,
+    /// Which operands are entry values, if it folds; nothing where [`Flow::unmarked`].
+    pub(crate) pre: Pre,
     /// Its value was merged into another node: it does nothing.
     pub(crate) gone: bool,
     /// From labels: which of several channels its messages take.

@@ -8,6 +8,7 @@
 use std::ops::Range;
 
 use plan::ids::SpanId;
+use plan::pre::Pre;
 use rustc_hash::FxHashMap;
 
 use super::live::Live;
@@ -79,7 +80,9 @@ impl Cutter<'_> {
     /// Whether cell `i` is of another kind than the one before.
     fn differs(&self, id: MoveId, i: u32, arity: u32) -> bool {
         let (before, here) = (self.graph.read(id, i - 1, arity), self.graph.read(id, i, arity));
-        let changes = |(a, b): (&VersionId, &VersionId)| self.is_entry(*a) != self.is_entry(*b);
+        let changes = |(a, b): (&VersionId, &VersionId)| {
+            self.is_entry(*a) != self.is_entry(*b) || (arity > 1 && self.is_leaf(*a) != self.is_leaf(*b))
+        };
         before.iter().zip(here).any(changes)
             || self.post(id, i - 1) != self.post(id, i)
             || (self.trace.moves[id.0 as usize].to.cell + i).is_multiple_of(self.widest)
@@ -89,6 +92,11 @@ impl Cutter<'_> {
 
     fn is_entry(&self, version: VersionId) -> bool {
         self.maker[version.0 as usize] == ENTRY
+    }
+
+    /// Whether it holds an entry value, wherever that has been.
+    fn is_leaf(&self, version: VersionId) -> bool {
+        self.graph.values.is_leaf(self.graph.version(version).value)
     }
 
     fn post(&self, id: MoveId, i: u32) -> bool {
@@ -138,6 +146,11 @@ impl Cutter<'_> {
             self.live.ends(VersionId(written as u32 + i))
                 || self.live.is_overlaid(self.graph.places.index(to.plus(i)))
         });
+        let pre = match kind {
+            Kind::Fold => Pre::of(self.graph.read(id, start, arity).iter().map(|&read| self.is_leaf(read))),
+            Kind::Copy | Kind::Multicast | Kind::Signal => Some(Pre::NONE),
+        };
+        flow.unmarked |= pre.is_none();
         flow.widest = flow.widest.max(width);
         flow.nodes.push(Node {
             rank: to.rank,
@@ -147,6 +160,7 @@ impl Cutter<'_> {
             kind,
             round_each: false,
             post: arity > 1 && kind == Kind::Fold && self.post(id, start),
+            pre: pre.unwrap_or_default(),
             gone: false,
             lane: mv.lane,
             home: Home { buffer: to.buffer, cell: to.cell, stored: promised },

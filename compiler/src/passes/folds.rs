@@ -3,6 +3,8 @@
 //! `a += x`, then `a += y`, where no one else reads the first sum: `a = a + x + y` in one go, rounded after each operand as
 //! the program says (`round_each`). The first operand of the later node must be the sum itself, so the order stays.
 
+use plan::pre::Pre;
+
 use super::uses;
 use crate::flow::{Flow, Kind, Node, NodeId, Operand, Special};
 use crate::options::Options;
@@ -30,8 +32,13 @@ pub(super) fn run(flow: &mut Flow, options: &Options) {
         let merged = &mut flow.nodes[id];
         merged.first = first;
         merged.count = before.count + node.count - 1;
+        let of_before = (0..before.count).map(|operand| before.pre.has(operand.into()));
+        let of_node = (1..node.count).map(|operand| node.pre.has(operand.into()));
+        let pre = Pre::of(of_before.chain(of_node));
+        merged.pre = pre.unwrap_or_default();
         merged.round_each = merged.count > 2;
         flow.nodes[earlier].gone = true;
+        flow.unmarked |= pre.is_none();
     }
 }
 

@@ -41,7 +41,8 @@ fn find(plan: &Plan, overlaid: bool) -> Vec<bool> {
 }
 
 fn alike(a: &Step, b: &Step) -> bool {
-    let shape = |step: &Step| (step.sources, step.destinations, step.round_each, step.post, step.span);
+    let shape =
+        |step: &Step| (step.sources, step.destinations, step.round_each, step.post, step.pre, step.span);
     shape(a) == shape(b)
 }
 

@@ -138,6 +138,7 @@ fn schedule_held(
         channels.push(Channel { writer, readers: link.first_end..link.first_end + link.readers, kind });
     }
     let (scratch_cells, readers) = (resolver.scratch_cells, run.readers);
+    let serves_pre = !flow.unmarked;
     // What the steps were made of is as large as they are.
     drop((flow, transfers, run.ranks, waits));
     let mut plan = Plan {
@@ -151,6 +152,7 @@ fn schedule_held(
             copies: 1,
             forms: memory.forms,
             serves_post: finished.serves_post,
+            serves_pre,
             scratch_cells,
             k_min: run.slots,
             schedule: Schedule::default(),

@@ -60,6 +60,7 @@ pub(super) fn write(
                     wait_count: targets.len() as u16,
                     round_each: shape.round_each,
                     post: shape.post,
+                    pre: shape.pre,
                     width: shape.width,
                     span: shape.span,
                 });

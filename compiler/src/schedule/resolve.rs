@@ -5,6 +5,7 @@
 
 use plan::ids::{BufferId, ChannelId, RankId, SpanId};
 use plan::plan::Operand;
+use plan::pre::Pre;
 use rustc_hash::FxHashMap;
 
 use super::agenda::Event;
@@ -46,6 +47,7 @@ pub(super) struct Shape {
     pub(super) width: u32,
     pub(super) round_each: bool,
     pub(super) post: bool,
+    pub(super) pre: Pre,
     pub(super) span: SpanId,
 }
 
@@ -97,7 +99,7 @@ impl<'a> Resolver<'a> {
     pub(super) fn operands(&self, event: Event, out: &mut Vec<Operand>) -> Shape {
         let start = out.len();
         let middle;
-        let (node, round_each, post) = match event {
+        let (node, round_each, post, pre) = match event {
             Event::Make(id) => {
                 let node = self.flow.node(id);
                 for at in Flow::range(node) {
@@ -122,7 +124,8 @@ impl<'a> Resolver<'a> {
                         _ => {}
                     }
                 }
-                (node, node.round_each, node.post)
+                let pre = if self.flow.unmarked { Pre::NONE } else { node.pre };
+                (node, node.round_each, node.post, pre)
             }
             Event::Send(id) => {
                 let transfer = &self.transfers.list[id.index()];
@@ -132,14 +135,14 @@ impl<'a> Resolver<'a> {
                 }
                 middle = out.len();
                 out.push(self.channel(id));
-                (node, false, false)
+                (node, false, false, Pre::NONE)
             }
             Event::Aside(id) => {
                 let transfer = &self.transfers.list[id.index()];
                 out.push(self.read(&self.flow.operands[transfer.operand as usize]));
                 middle = out.len();
                 out.push(self.scratch_operand(self.kept(id)));
-                (self.flow.node(transfer.reader), false, false)
+                (self.flow.node(transfer.reader), false, false, Pre::NONE)
             }
             Event::Save(reader, number) => {
                 let at = self.saved(reader, number);
@@ -147,7 +150,7 @@ impl<'a> Resolver<'a> {
                 middle = out.len();
                 let cell = self.aside.get(&Kept::Operand(at)).copied().unwrap_or(0);
                 out.push(self.scratch_operand(cell));
-                (self.flow.node(reader), false, false)
+                (self.flow.node(reader), false, false, Pre::NONE)
             }
         };
         Shape {
@@ -156,6 +159,7 @@ impl<'a> Resolver<'a> {
             width: node.width,
             round_each,
             post,
+            pre,
             span: node.span,
         }
     }

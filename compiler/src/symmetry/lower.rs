@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use plan::fold::{Folded, Rotation, Turn};
 use plan::ids::{BlockId, ChannelId, RankId, SpanId, StepId};
 use plan::plan::{Block, Channel, ChannelKind, Header, Operand, Plan, Step};
+use plan::pre::Pre;
 
 use super::Quotient;
 use super::cover::{Cover, NoCover, cover};
@@ -217,9 +218,9 @@ fn own_blocks(plan: &Plan, step: u32, copy: u32) -> std::ops::Range<usize> {
 
 /// Whether a copy does what the first does.
 fn alike(plan: &Plan, step: u32, copy: u32, like: &[u32]) -> bool {
-    type Told = (u16, u16, u16, bool, bool, u32, SpanId);
+    type Told = (u16, u16, u16, bool, bool, Pre, u32, SpanId);
     let told = |s: &Step| -> Told {
-        (s.sources, s.destinations, s.wait_count, s.round_each, s.post, s.width, s.span)
+        (s.sources, s.destinations, s.wait_count, s.round_each, s.post, s.pre, s.width, s.span)
     };
     let same = |a: &Operand, b: &Operand| match (a, b) {
         (Operand::Channel(a), Operand::Channel(b)) => like[a.index()] == like[b.index()],

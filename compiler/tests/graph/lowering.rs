@@ -147,7 +147,7 @@ fn means_what_its_trace_means(mut trace: Trace, options: &Options, lanes: Lanes,
         }
         assert_eq!(clocks::findings(&plan, in_place), Ok(vec![]));
         let op = Op::ALL[op];
-        if op.has_post() && !plan.header.serves_post {
+        if !plan.header.serves(op) {
             continue;
         }
         let call = Call {

@@ -438,8 +438,9 @@ fn mutate(folded: &mut Folded, random: &mut impl FnMut(usize) -> usize) {
         7 => {
             let at = random(plan.steps.len());
             let step = &mut plan.steps[at];
-            match random(3) {
+            match random(4) {
                 0 => step.post ^= true,
+                3 => step.pre.0 ^= 1 << random(2),
                 1 => step.round_each ^= true,
                 _ => step.width = 1 + random(2) as u32,
             }

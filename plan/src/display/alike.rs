@@ -229,8 +229,9 @@ struct Compare<'a, 'b> {
 impl Compare<'_, '_> {
     fn steps(&mut self, a: &Step, b: &Step) -> bool {
         let plan = self.plan;
-        let form =
-            |s: &Step| (s.sources, s.destinations, s.wait_count, s.round_each, s.post, s.width, s.span);
+        let form = |s: &Step| {
+            (s.sources, s.destinations, s.wait_count, s.round_each, s.post, s.pre, s.width, s.span)
+        };
         form(a) == form(b)
             && plan.src(a).iter().zip(plan.src(b)).all(|(a, b)| self.operands(*a, *b))
             && plan.dst(a).iter().zip(plan.dst(b)).all(|(a, b)| self.operands(*a, *b))

@@ -101,8 +101,13 @@ impl Show<'_> {
             (false, true) => "in place",
             (false, false) => "in no form",
         };
-        let avg = if header.serves_post { "any operator" } else { "any operator but avg" };
-        writeln!(f, "  serves     {forms}; {avg}")?;
+        let operators = match (header.serves_post, header.serves_pre) {
+            (true, true) => "any operator",
+            (false, true) => "any operator but avg",
+            (true, false) => "any operator but premulsum",
+            (false, false) => "any operator but avg and premulsum",
+        };
+        writeln!(f, "  serves     {forms}; {operators}")?;
         let proof = match header.proof {
             ProofStatus::AllRanks => "every rank was followed",
             ProofStatus::BySymmetry => "one rank of each symmetric set was followed",

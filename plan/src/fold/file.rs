@@ -12,7 +12,7 @@ use crate::file::{LoadError, LoadLimits, Preface, encode};
 use crate::plan::{Header, Plan};
 
 /// The version of the format of folded plans that is written, and the only one that is read.
-pub const FOLDED_VERSION: u32 = 1;
+pub const FOLDED_VERSION: u32 = 2;
 
 const PREFACE: Preface = Preface { magic: *b"rccfold\0", version: FOLDED_VERSION };
 

@@ -260,13 +260,15 @@ fn check_call(plan: &Plan, call: &Call) -> Result<Option<u32>, Fault> {
     if call.slots == 0 {
         return Err(Fault::NoSlots);
     }
+    if !plan.header.serves(call.op) || call.op.factor().is_some_and(|factor| !factor.fits(call.dtype)) {
+        return Err(Fault::Operator { op: call.op });
+    }
     if !call.op.has_post() {
         return Ok(None);
     }
     // One number for all promised reductions. If none is promised, the outer part is that of one operand: nothing.
     let divisor = plan.promise.reduced_operands();
-    let reduces = plan.promise.reduces();
-    if !plan.header.serves_post || (reduces && divisor.is_none()) {
+    if plan.promise.reduces() && divisor.is_none() {
         return Err(Fault::Operator { op: call.op });
     }
     Ok(divisor)
@@ -372,7 +374,8 @@ impl Run<'_> {
             return Ok(None);
         }
         let mut value = vec![0; part.len()];
-        let rounding = Rounding { round_each: step.round_each, post: self.post.filter(|_| step.post) };
+        let post = self.post.filter(|_| step.post);
+        let rounding = Rounding { round_each: step.round_each, post, pre: step.pre };
         arith::fold(self.call.dtype, self.call.op, &operands, rounding, &mut value);
         Ok(Some(value))
     }

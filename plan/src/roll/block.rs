@@ -280,7 +280,8 @@ fn cells(plan: &Plan, buffer: crate::ids::BufferId) -> i64 {
 
 /// Whether two steps agree in all but their numbers and what their operands are.
 fn alike(a: &Step, b: &Step) -> bool {
-    let form = |s: &Step| (s.sources, s.destinations, s.wait_count, s.round_each, s.post, s.width, s.span);
+    let form =
+        |s: &Step| (s.sources, s.destinations, s.wait_count, s.round_each, s.post, s.pre, s.width, s.span);
     form(a) == form(b)
 }
 
@@ -288,7 +289,7 @@ fn signature(plan: &Plan, step: &Step) -> u64 {
     let mut mixed = u64::from(step.span.0) << 32 | u64::from(step.width);
     let mut mix = |word: u64| mixed = (mixed.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     mix(u64::from(step.sources) << 32 | u64::from(step.destinations) << 16 | u64::from(step.wait_count));
-    mix(u64::from(step.round_each) << 1 | u64::from(step.post));
+    mix(u64::from(step.pre.0) << 2 | u64::from(step.round_each) << 1 | u64::from(step.post));
     for operand in operands(plan, step) {
         mix(match *operand {
             Operand::Channel(_) => 0,

@@ -9,6 +9,7 @@ use super::series;
 use super::wire::{Fault, Read, Reader, Writer};
 use crate::ids::{BufferId, ChannelId, RankId};
 use crate::plan::{Operand, Plan, Step};
+use crate::pre::Pre;
 
 /// Terms of an affine form, at most.
 const MOST_TERMS: u32 = DEPTH as u32 + 1;
@@ -18,6 +19,7 @@ const MOST_TERMS: u32 = DEPTH as u32 + 1;
 pub(super) struct Shape {
     pub(super) round_each: bool,
     pub(super) post: bool,
+    pub(super) pre: Pre,
     pub(super) sources: u16,
     pub(super) destinations: u16,
     pub(super) waits: u16,
@@ -41,8 +43,8 @@ impl Kind {
 impl Shape {
     /// Sets `self` to the shape of a step.
     pub(super) fn set(&mut self, plan: &Plan, step: &Step) {
-        let Step { round_each, post, sources, destinations, wait_count, .. } = *step;
-        (self.round_each, self.post) = (round_each, post);
+        let Step { round_each, post, pre, sources, destinations, wait_count, .. } = *step;
+        (self.round_each, self.post, self.pre) = (round_each, post, pre);
         (self.sources, self.destinations, self.waits) = (sources, destinations, wait_count);
         self.operands.clear();
         self.operands.extend(operands(plan, step).iter().map(|operand| match *operand {
@@ -80,7 +82,7 @@ impl Shape {
     }
 
     pub(super) fn write(&self, out: &mut Writer) {
-        out.unsigned(u64::from(self.round_each) << 1 | u64::from(self.post));
+        out.unsigned(u64::from(self.pre.0) << 2 | u64::from(self.round_each) << 1 | u64::from(self.post));
         [self.sources, self.destinations, self.waits].iter().for_each(|&count| out.unsigned(count.into()));
         series::write(out, &self.operands, &[]);
     }
@@ -90,9 +92,7 @@ impl Shape {
         mut charge: impl FnMut(usize, usize) -> Read<()>,
     ) -> Read<Shape> {
         let flags = input.unsigned()?;
-        if flags > 3 {
-            return Err(Fault::Malformed("a step has unknown flags"));
-        }
+        let pre = u32::try_from(flags >> 2).map_err(|_| Fault::Malformed("a step has unknown flags"))?;
         let mut count = || {
             u16::try_from(input.unsigned()?)
                 .map_err(|_| Fault::Malformed("a step has more than 65,535 operands"))
@@ -104,7 +104,8 @@ impl Shape {
         if operands.iter().any(|&code| !(0..=2 * i64::from(u32::MAX) + 2).contains(&code)) {
             return Err(Fault::Malformed("a buffer's number does not fit 32 bits"));
         }
-        Ok(Shape { round_each: flags & 2 != 0, post: flags & 1 != 0, sources, destinations, waits, operands })
+        let (round_each, post) = (flags & 2 != 0, flags & 1 != 0);
+        Ok(Shape { round_each, post, pre: Pre(pre), sources, destinations, waits, operands })
     }
 }
 

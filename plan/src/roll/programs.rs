@@ -373,6 +373,7 @@ impl Emit<'_> {
             wait_count: shape.waits,
             round_each: shape.round_each,
             post: shape.post,
+            pre: shape.pre,
             width: narrow(program.number(width, self.member))?,
             span: SpanId(narrow(program.number(span, self.member))?),
         };

@@ -240,6 +240,31 @@ impl At<'_> {
         }
     }
 
+    /// The inner part of an operator acts on entry values, and on nothing else: a source as it goes into a sum. Marks are
+    /// those of the form out of place. In place a step whose result is not promised may read something else; what is then
+    /// marked wrongly is a value that no promise takes, as if an outer part had been applied to a part.
+    #[inline]
+    fn marked(
+        &self,
+        form: Form,
+        report: &mut Report,
+        source: usize,
+        value: ValueId,
+        values: &mut Values,
+    ) -> ValueId {
+        let entry = values.is_leaf(value);
+        if self.step.pre.has(source) == entry {
+            return value;
+        }
+        if form == Form::Disjoint {
+            report.add(|| {
+                let fault = Fault::Pre { number: source, entry };
+                (super::Fault::Symbolic(fault), vec![Site::of(self.plan, self.id, "")])
+            });
+        }
+        values.post(value)
+    }
+
     #[cold]
     fn class_fault(&self, report: &mut Report, what: impl FnOnce() -> String, found: u32, due: u32) {
         report.add(|| {
@@ -364,7 +389,7 @@ impl Run<'_> {
 #[inline]
 fn fold(at: &At, world: &mut World, values: &mut Values) {
     let (width, step) = (at.step.width as usize, at.step);
-    let World { sources, results, report, .. } = world;
+    let World { form, sources, results, report, .. } = world;
     results.clear();
     for micro in 0..width {
         let mut operands = sources[micro..].iter().step_by(width);
@@ -373,6 +398,10 @@ fn fold(at: &At, world: &mut World, values: &mut Values) {
             continue;
         };
         let due = values.class(sum);
+        let marked = at.plan.header.serves_pre && step.sources > 1;
+        if marked {
+            sum = at.marked(*form, report, 0, sum, values);
+        }
         let mut left = step.sources;
         let mut sound = true;
         for &raw in operands {
@@ -387,6 +416,8 @@ fn fold(at: &At, world: &mut World, values: &mut Values) {
                 break;
             }
             left -= 1;
+            let source = usize::from(step.sources - left);
+            let next = if marked { at.marked(*form, report, source, next, values) } else { next };
             sum = values.combine(sum, next, step.round_each || left == 1);
         }
         if sound && step.post {

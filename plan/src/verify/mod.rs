@@ -67,7 +67,7 @@ use crate::plan::{Plan, ProofStatus};
 use crate::schedule::Schedule;
 
 /// The codes of all violations, sorted.
-pub const CODES: [&str; 27] = [
+pub const CODES: [&str; 28] = [
     "plan::v0_blocks",
     "plan::v0_buffer",
     "plan::v0_channel",
@@ -90,6 +90,7 @@ pub const CODES: [&str; 27] = [
     "plan::v4_forms_differ",
     "plan::v4_not_synchronised",
     "plan::v4_post",
+    "plan::v4_pre",
     "plan::v4_promise",
     "plan::v4_undefined",
     "plan::v5_no_witness",

@@ -87,6 +87,20 @@ pub enum Fault {
         /// The alias form.
         form: Form,
     },
+    /// Some step says which of its sources are entry values, but the header says that none does.
+    #[error(
+        "the step says which of its sources are entry values, but the header says that operators with an inner part \
+         are not served"
+    )]
+    PreUnserved,
+    /// The inner part of the operator would act on what is combined already, or not on an entry value.
+    #[error("source {} is {}", number + 1, if *entry { "an entry value, and is not marked as one" } else { "marked as an entry value, and is none" })]
+    Pre {
+        /// Which source, from 0.
+        number: usize,
+        /// Whether it is an entry value.
+        entry: bool,
+    },
     /// A message carries one value out of place and another in place, so that ranks of different forms cannot meet.
     #[error("message {number} on channel {} is not the same value in place as out of place", channel.0)]
     MessageDiffers {
@@ -136,6 +150,7 @@ impl Fault {
             Fault::Class { .. } => "plan::v4_class",
             Fault::Unwritten { .. } | Fault::Promise { .. } => "plan::v4_promise",
             Fault::PostUnserved | Fault::PostSizes(..) | Fault::Post { .. } => "plan::v4_post",
+            Fault::PreUnserved | Fault::Pre { .. } => "plan::v4_pre",
             Fault::MessageDiffers { .. } | Fault::ResultDiffers { .. } => "plan::v4_forms_differ",
             Fault::NotSynchronised { .. } => "plan::v4_not_synchronised",
             Fault::Limit { .. } => "plan::v0_limit",
@@ -154,6 +169,9 @@ impl Fault {
             }
             Fault::PostUnserved | Fault::PostSizes(..) | Fault::Post { .. } => {
                 "set `post` on the very step that completes a promised reduction, and on no other"
+            }
+            Fault::PreUnserved | Fault::Pre { .. } => {
+                "mark in `pre` the sources that are entry values, of all steps with two sources or more, or of none"
             }
             Fault::MessageDiffers { .. } | Fault::ResultDiffers { .. } => {
                 "read entry values from the `Send` buffer before the `Recv` cells over it are written, or serve one \
@@ -219,6 +237,12 @@ pub(super) fn check(
         for (at, _) in plan.steps.iter().enumerate().filter(|(_, step)| step.post) {
             let site = || vec![Site::of(plan, StepId::new(at), "")];
             report.add(|| (super::Fault::Symbolic(Fault::PostUnserved), site()));
+        }
+    }
+    if !plan.header.serves_pre {
+        for (at, _) in plan.steps.iter().enumerate().filter(|(_, step)| !step.pre.is_none()) {
+            let site = || vec![Site::of(plan, StepId::new(at), "")];
+            report.add(|| (super::Fault::Symbolic(Fault::PreUnserved), site()));
         }
     }
     if plan.header.serves_post {

@@ -6,6 +6,7 @@
 use rcc_plan::builder::{BlockHandle, PlanBuilder, StepHandle, get, local, peer, put};
 use rcc_plan::ids::{BufferId, ChannelId};
 use rcc_plan::plan::{Operand, Plan, Role, Section};
+use rcc_plan::pre::Pre;
 
 /// All of them for `n` ranks, with names.
 pub(crate) fn all(n: u32) -> Vec<(String, Plan)> {
@@ -312,6 +313,7 @@ pub(crate) fn one_shot(n: u32, each: bool) -> Plan {
         // Written out: it says more about the step than `Fenced::step` does.
         let step = f.p.step(f.blocks[r as usize], &all, &[local(output, 0)]).post();
         let step = if each { step.round_each() } else { step };
+        let step = step.pre(if n > 1 { Pre::of(all.iter().map(|_| true)).unwrap() } else { Pre::NONE });
         let step = step.line(2, "access").handle();
         f.accesses.extend(others(n, r).map(|o| (r, step, o)));
     }
@@ -394,6 +396,7 @@ pub(crate) fn pull_ring(n: u32) -> Plan {
             let sources: &[Operand] = if s < n { &both } else { &one };
             let step = p.step(block, sources, &[local(exit, cell)]).line(5, "pull");
             let step = if s == n - 1 { step.post() } else { step };
+            let step = if s < n { step.pre(Pre(if s == 1 { 3 } else { 2 })) } else { step };
             let read = step.handle();
             let sent = p.step(block, &[], &[put(done[left as usize])]).line(6, "DONE").handle();
             if s < 2 * n - 2 {

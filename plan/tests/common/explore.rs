@@ -120,6 +120,8 @@ struct Model<'a> {
     size: FxHashMap<(RankId, BufferId), u32>,
     entry: Vec<u64>,
     factor: u64,
+    /// The operator's inner part, by which what is marked is multiplied.
+    inner: u64,
 }
 
 impl<'a> Model<'a> {
@@ -136,6 +138,7 @@ impl<'a> Model<'a> {
             size: FxHashMap::default(),
             entry: Vec::new(),
             factor: if outer { random(setting.seed, 77) } else { 1 },
+            inner: if plan.header.serves_pre { random(setting.seed, 78) | 1 } else { 1 },
         };
         for (b, block) in plan.blocks.iter().enumerate() {
             let mut events = Vec::new();
@@ -328,6 +331,7 @@ impl<'a> Model<'a> {
             if read == UNDEFINED {
                 return Err("undefined");
             }
+            let read = if step.pre.has(i) { multiply(read, self.inner) } else { read };
             value = Some(value.map_or(read, |sum| add(sum, read)));
         }
         if step.post {
@@ -415,7 +419,8 @@ impl<'a> Model<'a> {
                         self.entry_value(at, iteration)
                     };
                     let sum = list.iter().map(entry).fold(0, add);
-                    let expected = if list.len() > 1 { multiply(sum, self.factor) } else { sum };
+                    let whole = multiply(multiply(sum, self.inner), self.factor);
+                    let expected = if list.len() > 1 { whole } else { sum };
                     let place = clause.place;
                     let at = self.place(place.rank, place.buffer, place.block * k + cell);
                     let got = state.memory[iteration * self.cells + at];

@@ -25,6 +25,7 @@ pub(crate) enum Kind {
     DoubledOperand,
     ChangedWidth,
     FlippedPost,
+    FlippedPre,
     FlippedRoundEach,
     OtherWitness,
     OtherForm,
@@ -249,6 +250,8 @@ fn flags(plan: &Plan, all: &mut Vec<(Kind, Plan)>) {
         edit(Kind::ChangedWidth, &|s| s.width += 1);
         edit(Kind::ChangedWidth, &|s| s.width = s.width.saturating_sub(1));
         edit(Kind::FlippedPost, &|s| s.post = !s.post);
+        edit(Kind::FlippedPre, &|s| s.pre.0 ^= 1);
+        edit(Kind::FlippedPre, &|s| s.pre.0 ^= 1 << s.sources.clamp(1, 32).saturating_sub(1));
         edit(Kind::FlippedRoundEach, &|s| s.round_each = !s.round_each);
     }
     for w in 0..plan.witnesses.len() {
@@ -280,6 +283,7 @@ fn header(plan: &Plan, all: &mut Vec<(Kind, Plan)>) {
     edit(Kind::CreditOffByOne, &|p| p.header.k_min += 1);
     edit(Kind::CreditOffByOne, &|p| p.header.k_min = p.header.k_min.saturating_sub(1));
     edit(Kind::FlippedPost, &|p| p.header.serves_post = !p.header.serves_post);
+    edit(Kind::FlippedPre, &|p| p.header.serves_pre = !p.header.serves_pre);
     edit(Kind::OtherForm, &|p| p.header.forms.same = !p.header.forms.same);
     edit(Kind::OtherForm, &|p| p.header.forms.disjoint = !p.header.forms.disjoint);
     for o in 0..plan.overlaps.len() {

@@ -3,6 +3,7 @@
 use rcc_plan::builder::{PlanBuilder, get, local, peer, put};
 use rcc_plan::ids::BufferId;
 use rcc_plan::plan::{Forms, Plan, Role, Section};
+use rcc_plan::pre::Pre;
 
 /// All of them that have at most 4 ranks and 40 events, with names.
 pub(crate) fn small() -> Vec<(&'static str, Plan)> {
@@ -63,10 +64,13 @@ pub(crate) fn ring_allreduce(n: u32) -> Plan {
         let chunk = |s: u32| (r + 2 * n - s) % n;
         p.step(block, &[local(entry, chunk(0))], &[put(to)]).line(3, "send");
         for s in 1..n - 1 {
-            p.step(block, &[get(from), local(entry, chunk(s))], &[put(to)]).line(4, "reduce");
+            p.step(block, &[get(from), local(entry, chunk(s))], &[put(to)]).pre(in_ring(s)).line(4, "reduce");
         }
         let own = chunk(n - 1);
-        p.step(block, &[get(from), local(entry, own)], &[local(exit, own), put(to)]).post().line(5, "last");
+        p.step(block, &[get(from), local(entry, own)], &[local(exit, own), put(to)])
+            .post()
+            .pre(in_ring(n - 1))
+            .line(5, "last");
         for s in n..2 * n - 2 {
             p.step(block, &[get(from)], &[local(exit, chunk(s)), put(to)]).line(7, "pass on");
         }
@@ -74,6 +78,11 @@ pub(crate) fn ring_allreduce(n: u32) -> Plan {
     }
     promise_allreduce(&mut p, n, entry, exit);
     p.finish().unwrap().plan
+}
+
+/// What comes in step `s` of a ring is an entry value in the first only.
+pub(crate) fn in_ring(s: u32) -> Pre {
+    Pre(if s == 1 { 3 } else { 2 })
 }
 
 /// The same in single steps through scratch, so that one slot is enough.
@@ -92,7 +101,7 @@ pub(crate) fn ring_plain(n: u32) -> Plan {
         for s in 1..n {
             let (last, cell) = (s == n - 1, chunk(s));
             let result = if last { local(exit, cell) } else { local(scratch, s - 1) };
-            let step = p.step(block, &[get(from), local(entry, cell)], &[result]);
+            let step = p.step(block, &[get(from), local(entry, cell)], &[result]).pre(in_ring(s));
             if last {
                 step.post();
             }
@@ -124,7 +133,7 @@ pub(crate) fn exchange(blocks_per_rank: u32) -> Plan {
         // Operands in rank order, so that both ranks get the same bits.
         let mut operands = [local(entry, 0), get(channels[1 - r])];
         operands.rotate_left(r);
-        let step = p.step(add[r], &operands, &[local(exit, 0)]).width(cells).post();
+        let step = p.step(add[r], &operands, &[local(exit, 0)]).width(cells).post().pre(Pre(3));
         if blocks_per_rank > 1 {
             step.wait(sent);
         }
@@ -231,7 +240,8 @@ pub(crate) fn many_operand_reduce(n: u32) -> Plan {
         p.step(block, &[local(input, 0)], &[put(channel)]);
         operands.push(get(channel));
     }
-    p.step(blocks[0], &operands, &[local(output, 0)]).post();
+    let all = if n > 1 { Pre::of(operands.iter().map(|_| true)).unwrap() } else { Pre::NONE };
+    p.step(blocks[0], &operands, &[local(output, 0)]).post().pre(all);
     let all: Vec<_> = (0..n).map(|rank| (input, rank, 0)).collect();
     p.promise((output, 0, 0), &all);
     p.finish().unwrap().plan
@@ -249,7 +259,8 @@ pub(crate) fn rounding_reduce() -> Plan {
     }
     p.step(blocks[2], &[local(input, 0), get(channels[0]), get(channels[1])], &[local(output, 0)])
         .round_each()
-        .post();
+        .post()
+        .pre(Pre(7));
     p.promise((output, 2, 0), &[(input, 0, 0), (input, 1, 0), (input, 2, 0)]);
     p.finish().unwrap().plan
 }

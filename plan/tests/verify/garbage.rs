@@ -10,6 +10,7 @@ use rcc_plan::plan::{
     Block, Buffer, Channel, ChannelKind, Forms, Header, Operand, Overlap, Plan, Presence, ProofStatus, Role,
     Section, SourceSpan, SpanTable, Step, Witness,
 };
+use rcc_plan::pre::Pre;
 use rcc_plan::verify::{Limits, VerifiedPlan, least_slots, verify};
 
 use crate::cases;
@@ -75,6 +76,7 @@ fn random_plan(c: &mut Choices) -> Plan {
             copies: number(c),
             forms: Forms { disjoint: !c.one_in(3), same: !c.one_in(3) },
             serves_post: c.one_in(2),
+            serves_pre: c.one_in(2),
             scratch_cells: if c.one_in(4) {
                 list(c, 4, number)
             } else {
@@ -119,6 +121,7 @@ fn random_plan(c: &mut Choices) -> Plan {
             wait_count: number(c) as u16,
             round_each: c.one_in(4),
             post: c.one_in(4),
+            pre: Pre(if c.one_in(4) { number(c) } else { 0 }),
             width: number(c),
             span: SpanId(number(c)),
         }),
@@ -160,7 +163,7 @@ fn change(plan: &mut Plan, c: &mut Choices) {
             Operand::Channel(channel) => channel.0 ^= 1 + c.below(3) as u32,
             Operand::Local { cell, .. } | Operand::Peer { cell, .. } => *cell ^= 1 + c.below(2) as u32,
         }),
-        2 => any(&mut plan.steps, c).into_iter().for_each(|step| match c.below(8) {
+        2 => any(&mut plan.steps, c).into_iter().for_each(|step| match c.below(9) {
             0 => step.operands ^= 1 + c.below(4) as u32,
             1 => step.sources = number(c) as u16,
             2 => step.destinations = number(c) as u16,
@@ -168,6 +171,7 @@ fn change(plan: &mut Plan, c: &mut Choices) {
             4 => step.wait_count = number(c) as u16,
             5 => step.width = number(c),
             6 => step.post = !step.post,
+            7 => step.pre = Pre(number(c)),
             _ => step.round_each = !step.round_each,
         }),
         3 => {

@@ -307,6 +307,7 @@ impl<'s> Machine<'s> {
                     count: count as usize,
                     round_each: step.round_each,
                     divisor: act.setting.divisor.filter(|_| step.post),
+                    pre: step.pre,
                     stream: false,
                 };
                 // SAFETY: slots are this block's until they are published or given back; places are as the caller

@@ -53,9 +53,14 @@ impl Prepared {
         }
         let divisor = if op.has_post() { plan.promise.reduced_operands() } else { None };
         let reduces = plan.promise.reduces();
-        if op.has_post() && (!header.serves_post || (reduces && divisor.is_none())) {
+        if !header.serves(op) || (op.has_post() && reduces && divisor.is_none()) {
             let message = format!("`{}` does not serve operator {op}", header.algorithm);
-            return Err(Error::new(Kind::Unsupported, message).help("use `sum` and divide afterwards"));
+            let help = if op.has_post() { "divide afterwards" } else { "multiply before" };
+            return Err(Error::new(Kind::Unsupported, message).help(format!("use `sum` and {help}")));
+        }
+        if op.factor().is_some_and(|factor| !factor.fits(dtype)) {
+            let message = format!("{dtype} cannot be multiplied by the factor of {op}");
+            return Err(Error::new(Kind::Invalid, message).help("use a whole number that the type holds"));
         }
         let layout = Layout::new(plan, elements, dtype, slot_bytes)
             .map_err(|e| Error::new(Kind::Invalid, e.to_string()))?;

@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use plan::ids::{BlockId, BufferId, ChannelId, RankId, StepId};
 use plan::plan::{ChannelKind, Operand, Plan, Role};
+use plan::pre::Pre;
 use plan::schedule::{Protocol, Transport};
 use plan::verify::VerifiedPlan;
 use rustc_hash::FxHashMap;
@@ -74,6 +75,8 @@ pub struct StepProgram {
     pub round_each: bool,
     /// Apply the operator's outer part.
     pub post: bool,
+    /// The sources that its inner part acts on.
+    pub pre: Pre,
 }
 
 /// A source or a destination.
@@ -223,6 +226,7 @@ impl Program {
             writes_peers,
             round_each: step.round_each,
             post: step.post,
+            pre: step.pre,
         });
         Ok(())
     }

@@ -12,6 +12,7 @@ pub(crate) mod direct;
 
 use plan::builder::{PlanBuilder, get, local, put};
 use plan::plan::{Plan, Role, Section};
+use plan::pre::Pre;
 use plan::verify::{Limits, VerifiedPlan, least_slots, verify};
 
 /// Allreduce on a ring: n chunks of the one block, reduced round the ring, then passed round it. In place and out of
@@ -39,10 +40,12 @@ pub(crate) fn ring(n: u32) -> VerifiedPlan {
         p.step(b, &[local(input, chunk(0))], &[put(to)]).line(3, "output[c] @ r + 1 = input[c] @ r");
         for s in 1..n - 1 {
             p.step(b, &[get(from), local(input, chunk(s))], &[put(to)])
+                .pre(Pre(if s == 1 { 3 } else { 2 }))
                 .line(5, "output[c] @ r + 1 += input[c] @ r");
         }
         p.step(b, &[get(from), local(input, chunk(n - 1))], &[local(output, chunk(n - 1)), put(to)])
             .post()
+            .pre(Pre(if n == 2 { 3 } else { 2 }))
             .line(6, "output[c] @ r + 1 += input[c] @ r");
         for s in n..2 * n - 2 {
             p.step(b, &[get(from)], &[local(output, chunk(s)), put(to)])
@@ -162,7 +165,7 @@ pub(crate) fn fold_at_root(n: u32, each: bool) -> VerifiedPlan {
     }
     let sources: Vec<_> =
         std::iter::once(local(input, 0)).chain(channels.iter().map(|&ch| get(ch))).collect();
-    let step = p.step(blocks[0], &sources, &[local(output, 0)]).width(2).post();
+    let step = p.step(blocks[0], &sources, &[local(output, 0)]).width(2).post().pre(Pre((1 << n) - 1));
     if each {
         step.round_each();
     }
@@ -189,12 +192,15 @@ pub(crate) fn scratch_and_waits() -> VerifiedPlan {
     for (i, cell) in [2, 0, 1].into_iter().enumerate() {
         let i = i as u32;
         p.step(blocks[2], &[local(input, cell)], &[put(chain[2])]);
-        p.step(blocks[1], &[local(input, cell), get(chain[2])], &[local(scratch, i)]);
+        p.step(blocks[1], &[local(input, cell), get(chain[2])], &[local(scratch, i)]).pre(Pre(3));
         p.step(blocks[1], &[local(scratch, i)], &[put(chain[1])]);
         p.step(blocks[0], &[get(chain[1])], &[local(scratch, 2 - i)]);
-        p.step(blocks[0], &[local(input, cell), local(scratch, 2 - i)], &[put(chain[0])]);
+        p.step(blocks[0], &[local(input, cell), local(scratch, 2 - i)], &[put(chain[0])]).pre(Pre(1));
         let ready = p.step(receiver, &[get(chain[0])], &[local(scratch, i)]).handle();
-        p.step(adder, &[local(scratch, i), local(input, cell)], &[local(output, cell)]).wait(ready).post();
+        p.step(adder, &[local(scratch, i), local(input, cell)], &[local(output, cell)])
+            .wait(ready)
+            .post()
+            .pre(Pre(2));
     }
     p.promise((output, 0, 0), &(0..4).map(|r| (input, r, 0)).collect::<Vec<_>>());
     verified(p)

@@ -32,7 +32,7 @@ fn counts(plan: &Plan) -> Vec<u64> {
 /// The element type and operator of a turn, among those that the plan serves.
 fn types(plan: &Plan, turn: usize) -> (Dtype, Op) {
     let op = Op::ALL[turn % Op::ALL.len()];
-    let op = if op.has_post() && !plan.header.serves_post { Op::Sum } else { op };
+    let op = if plan.header.serves(op) { op } else { Op::Sum };
     (Dtype::ALL[turn % Dtype::ALL.len()], op)
 }
 

@@ -12,6 +12,7 @@ use std::ops::Range;
 
 use plan::ids::{BlockId, ChannelId, RankId, SpanId, StepId};
 use plan::plan::{Block, Channel, ChannelKind, Operand, Plan, Section, Step, Witness};
+use plan::pre::Pre;
 
 use super::find::{End, Found};
 
@@ -148,6 +149,7 @@ fn token(plan: &mut Plan, span: SpanId, heard: &[ChannelId], said: &[ChannelId])
         wait_count: 0,
         round_each: false,
         post: false,
+        pre: Pre::NONE,
         width: 1,
         span,
     });

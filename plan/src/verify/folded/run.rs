@@ -32,6 +32,9 @@ pub(super) fn check(folded: &Folded, limits: &Limits) -> Result<FoldedValues, Ve
     if !header.serves_post && plan.steps.iter().any(|step| step.post) {
         add(&mut report, symbolic::Fault::PostUnserved);
     }
+    if !header.serves_pre && plan.steps.iter().any(|step| !step.pre.is_none()) {
+        add(&mut report, symbolic::Fault::PreUnserved);
+    }
     if header.serves_post {
         let lists = plan.promise.clauses.iter().map(|clause| plan.promise.lists[clause.list as usize].len());
         let mut sizes = lists.filter(|&len| len > 1);
@@ -226,6 +229,18 @@ impl<'a> Run<'a> {
         let mut sum: Option<Taken> = None;
         for (left, &operand) in (0..step.sources).rev().zip(plan.src(step)) {
             let next = self.source(id, rank, operand, micro, values, report)?;
+            let (source, entry) = (usize::from(step.sources - 1 - left), values.is_leaf(next));
+            let mut next = next;
+            if plan.header.serves_pre && step.sources > 1 && step.pre.has(source) != entry {
+                // As where all ranks are followed: a promise takes no such value; in place it may be that none has to.
+                if self.form == Form::Disjoint {
+                    report.add(|| {
+                        let fault = symbolic::Fault::Pre { number: source, entry };
+                        (super::super::Fault::Symbolic(fault), vec![Site::of(plan, id, "")])
+                    });
+                }
+                next = values.post(next);
+            }
             let Some(so_far) = sum else {
                 sum = Some(next);
                 continue;

@@ -86,6 +86,11 @@ impl FoldedValues {
         self.nodes[node as usize]
     }
 
+    /// Whether it is an entry value, of whichever rank.
+    pub(super) fn is_leaf(&self, value: Taken) -> bool {
+        matches!(self.node(value.node), TakenNode::Leaf(_))
+    }
+
     /// What a cell of a `Recv` buffer at a standing rank holds at the end; none if nothing writes it, or there is none.
     pub fn exit(&self, form: Form, buffer: BufferId, rank: RankId, cell: u32) -> Option<Taken> {
         let place = self.places.find(rank, buffer, cell)?;

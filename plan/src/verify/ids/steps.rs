@@ -121,6 +121,9 @@ fn shape(faults: &mut Faults, at: &At) {
     if step.width == 0 {
         wrong("it is 0 cells wide");
     }
+    if !step.pre.is_none() && (step.sources < 2 || !step.pre.is_within(step.sources.into())) {
+        wrong("it marks entry values among sources that it does not combine");
+    }
     let (mut tokens, mut data) = (0, 0);
     for operand in plan.src(step).iter().chain(plan.dst(step)) {
         match *operand {
@@ -150,7 +153,7 @@ fn shape(faults: &mut Faults, at: &At) {
         if step.width > 1 {
             wrong("it is a token step wider than 1");
         }
-        if step.post || step.round_each {
+        if step.post || step.round_each || !step.pre.is_none() {
             wrong("it is a token step with arithmetic");
         }
     }

@@ -7,6 +7,7 @@ mod values;
 use rcc_plan::builder::{PlanBuilder, get, local, peer, put};
 use rcc_plan::ids::{BlockId, BufferId, ChannelId, RankId, SpanId, StepId};
 use rcc_plan::plan::{Operand, Overlap, Plan, Presence, Role, Section};
+use rcc_plan::pre::Pre;
 use rcc_plan::verify::{CODES, Fault, Limits, Site, Violation, verify};
 
 use crate::common::plans;
@@ -236,6 +237,9 @@ fn steps() -> Vec<Case> {
             p.operands[p.steps[write].operands as usize] = p.operands[token];
         }),
         case(step, "a wide token", plans::barrier(2), |p| p.steps[0].width = 2),
+        case(step, "a mark on a token", plans::barrier(2), |p| p.steps[0].pre = Pre(1)),
+        case(step, "a mark on what is only copied", plans::alltoall(2), |p| p.steps[0].pre = Pre(1)),
+        case(step, "a mark on no source", plans::many_operand_reduce(3), |p| p.steps[0].pre.0 |= 8),
         case(step, "arithmetic on a token", plans::barrier(2), |p| p.steps[0].post = true),
         case(step, "data in the prologue", ring(), |p| {
             p.blocks[0].prologue.end += 1;

@@ -9,6 +9,7 @@ use crate::common::plans;
 
 pub(super) fn values() -> Vec<Case> {
     let (undefined, class, promise) = ("plan::v4_undefined", "plan::v4_class", "plan::v4_promise");
+    let pre = "plan::v4_pre";
     let (post, forms, synchronised) = ("plan::v4_post", "plan::v4_forms_differ", "plan::v4_not_synchronised");
     vec![
         case(undefined, "a result read before it is there", plans::ring_plain(3), |p| {
@@ -39,6 +40,7 @@ pub(super) fn values() -> Vec<Case> {
             p.operands.extend([local(BufferId(0), 0), local(BufferId(1), 0)]);
             p.steps[0].operands = p.operands.len() as u32 - 5;
             p.steps[0].sources += 1;
+            p.steps[0].pre.0 = 15;
         }),
         case(promise, "an operand missing", plans::many_operand_reduce(3), |p| {
             p.promise.lists[0].pop();
@@ -56,6 +58,14 @@ pub(super) fn values() -> Vec<Case> {
         case(post, "post on a part", plans::ring_plain(3), |p| {
             let is_reduce = |s: &rcc_plan::plan::Step| s.sources == 2 && !s.post;
             p.steps.iter_mut().find(|s| is_reduce(s)).unwrap().post = true;
+        }),
+        case(pre, "marks that are not served", plans::many_operand_reduce(3), |p| {
+            p.header.serves_pre = false
+        }),
+        case(pre, "a mark left out", plans::many_operand_reduce(3), |p| p.steps[0].pre.0 &= !2),
+        case(pre, "a mark on a partial sum", plans::ring_plain(3), |p| {
+            let is_later = |s: &rcc_plan::plan::Step| s.pre.0 == 2;
+            p.steps.iter_mut().find(|s| is_later(s)).unwrap().pre.0 = 3;
         }),
         case(post, "reductions of two sizes", two_sizes(false), |p| *p = two_sizes(true)),
         case(forms, "another order in place", order_of_forms(false), |p| *p = order_of_forms(true)),

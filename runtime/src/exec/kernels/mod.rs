@@ -12,7 +12,8 @@ mod stores;
 mod types;
 mod vectors;
 
-use plan::dtype::{Dtype, Op};
+use plan::dtype::{Dtype, Factor, Op};
+use plan::pre::Pre;
 
 pub use self::simd::Set;
 
@@ -29,9 +30,20 @@ pub struct Fold<'a> {
     pub round_each: bool,
     /// The outer part of avg: divide by this before the last rounding.
     pub divisor: Option<u32>,
+    /// The sources that the operator's inner part acts on: premulsum multiplies them by its factor first.
+    pub pre: Pre,
     /// Store past the caches, where a destination allows it (16 bytes must lie at a multiple of 16): for results that are
     /// not read soon and larger than the caches, 2 MiB or more. Such stores are complete (fenced) on return.
     pub stream: bool,
+}
+
+/// What an operator does beside combining. None does both.
+#[derive(Debug, Clone, Copy)]
+enum Part {
+    /// Divide the result, before it is rounded.
+    Divide(u32),
+    /// Multiply the sources marked, before they are combined.
+    Multiply(Factor),
 }
 
 /// The loops for one type and operator, chosen once: a call costs no look at what the machine has.
@@ -41,6 +53,7 @@ pub struct Kernel {
     copy: simd::Loop,
     size: usize,
     has_post: bool,
+    factor: Option<Factor>,
 }
 
 impl Kernel {
@@ -57,6 +70,7 @@ impl Kernel {
             copy: simd::select(Dtype::U8, Op::Sum, set),
             size: dtype.size() as usize,
             has_post: op.has_post(),
+            factor: op.factor(),
         }
     }
 
@@ -70,13 +84,15 @@ impl Kernel {
         if fold.count == 0 {
             return;
         }
-        let divisor = fold.divisor.filter(|_| self.has_post);
-        match (fold.sources, divisor) {
+        let divisor = fold.divisor.filter(|_| self.has_post).map(Part::Divide);
+        let factor = self.factor.filter(|_| !fold.pre.is_none()).map(Part::Multiply);
+        let part = divisor.or(factor);
+        match (fold.sources, part) {
             ([], _) => {}
             // SAFETY: the caller's promise.
             ([only], None) => unsafe { self.copy(*only, fold) },
             // SAFETY: the caller's promise; there are sources.
-            _ => unsafe { (self.fold)(&Fold { divisor, ..*fold }) },
+            _ => unsafe { (self.fold)(fold, part) },
         }
     }
 
@@ -84,7 +100,7 @@ impl Kernel {
         let bytes = fold.count * self.size;
         if fold.stream {
             // SAFETY: the caller's promise, in bytes.
-            unsafe { (self.copy)(&Fold { count: bytes, divisor: None, round_each: false, ..*fold }) };
+            unsafe { (self.copy)(&Fold { count: bytes, round_each: false, ..*fold }, None) };
             return;
         }
         for &to in fold.destinations {

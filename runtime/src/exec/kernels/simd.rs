@@ -7,18 +7,18 @@ use half::{bf16, f16};
 use plan::dtype::{Dtype, Op};
 use plan::float8::{F8E4m3, F8E5m2};
 
-use super::Fold;
 use super::elements::{self, Max, Min, Operator, Prod, Sum};
 use super::types::Element;
 use super::vectors::Baseline;
 #[cfg(target_arch = "x86_64")]
 use super::vectors::{Avx2, Avx512};
+use super::{Fold, Part};
 
-/// A compiled loop, for one or more sources; the operator's outer part is in `Fold::divisor` alone.
+/// A compiled loop, for one or more sources; what there is to do beside combining is said apart.
 ///
 /// # Safety
 /// As `super::fold`.
-pub(super) type Loop = unsafe fn(&Fold<'_>);
+pub(super) type Loop = unsafe fn(&Fold<'_>, Option<Part>);
 
 /// A vector set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +71,7 @@ pub(super) fn select(dtype: Dtype, op: Op, set: Set) -> Loop {
 
 fn with_op<E: Element, const L: usize>(op: Op, set: Set) -> Loop {
     match op {
-        Op::Sum | Op::Avg => with_set::<E, Sum, L>(set),
+        Op::Sum | Op::Avg | Op::PremulSum(_) => with_set::<E, Sum, L>(set),
         Op::Prod => with_set::<E, Prod, L>(set),
         Op::Min => with_set::<E, Min, L>(set),
         Op::Max => with_set::<E, Max, L>(set),
@@ -92,21 +92,21 @@ fn with_set<E: Element, O: Operator, const L: usize>(_: Set) -> Loop {
     baseline::<E, O, L>
 }
 
-unsafe fn baseline<E: Element, O: Operator, const L: usize>(fold: &Fold<'_>) {
+unsafe fn baseline<E: Element, O: Operator, const L: usize>(fold: &Fold<'_>, part: Option<Part>) {
     // SAFETY: the caller's promise.
-    unsafe { elements::fold::<Baseline, E, O, L>(fold) }
+    unsafe { elements::fold::<Baseline, E, O, L>(fold, part) }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-unsafe fn avx512<E: Element, O: Operator, const L: usize>(fold: &Fold<'_>) {
+unsafe fn avx512<E: Element, O: Operator, const L: usize>(fold: &Fold<'_>, part: Option<Part>) {
     // SAFETY: the caller's promise.
-    unsafe { elements::fold::<Avx512, E, O, L>(fold) }
+    unsafe { elements::fold::<Avx512, E, O, L>(fold, part) }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,f16c")]
-unsafe fn avx2<E: Element, O: Operator, const L: usize>(fold: &Fold<'_>) {
+unsafe fn avx2<E: Element, O: Operator, const L: usize>(fold: &Fold<'_>, part: Option<Part>) {
     // SAFETY: the caller's promise.
-    unsafe { elements::fold::<Avx2, E, O, L>(fold) }
+    unsafe { elements::fold::<Avx2, E, O, L>(fold, part) }
 }

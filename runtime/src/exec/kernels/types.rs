@@ -24,6 +24,8 @@ pub(super) trait Accumulator: Copy {
     fn min(self, other: Self) -> Self;
     fn max(self, other: Self) -> Self;
     fn div(self, by: u32) -> Self;
+    /// A factor: the nearest.
+    fn of(factor: f64) -> Self;
 }
 
 macro_rules! float {
@@ -52,6 +54,10 @@ macro_rules! float {
             fn div(self, by: u32) -> $t {
                 self / by as $t
             }
+            #[inline(always)]
+            fn of(factor: f64) -> $t {
+                factor as $t
+            }
         }
     };
 }
@@ -79,6 +85,10 @@ macro_rules! integer {
             #[inline(always)]
             fn div(self, by: u32) -> $t {
                 ($wide::from(self) / $wide::from(Ord::max(by, 1))) as $t
+            }
+            #[inline(always)]
+            fn of(factor: f64) -> $t {
+                factor as $t
             }
         }
     };
