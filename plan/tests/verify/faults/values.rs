@@ -60,7 +60,7 @@ pub(super) fn values() -> Vec<Case> {
             p.steps.iter_mut().find(|s| is_reduce(s)).unwrap().post = true;
         }),
         case(pre, "marks that are not served", plans::many_operand_reduce(3), |p| {
-            p.header.serves_pre = false
+            p.header.serves_pre = false;
         }),
         case(pre, "a mark left out", plans::many_operand_reduce(3), |p| p.steps[0].pre.0 &= !2),
         case(pre, "a mark on a partial sum", plans::ring_plain(3), |p| {
