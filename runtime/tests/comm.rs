@@ -8,6 +8,7 @@ extern crate plan as rcc_plan;
 mod plans;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use plan::dtype::{Dtype, Op};
@@ -21,6 +22,8 @@ use rcc_runtime::comm::{Communicator, Options, PlanId};
 use rcc_runtime::error::{Error, Kind};
 use rcc_runtime::exec::Shape;
 use rcc_runtime::exec::buffers::{Buffers, Memory};
+use rcc_runtime::memory::hall::{self, Hall};
+use rcc_runtime::watch;
 
 /// For how long a rank waits that will wait in vain; and one that will not, however busy the machine is.
 const SOON: Duration = Duration::from_millis(400);
@@ -318,6 +321,35 @@ fn ranks_with_other_options_are_told() {
     for error in errors {
         assert_eq!((error.kind, &error.culprits[..]), (Kind::Mismatch, &[0, 1][..]), "{error}");
     }
+}
+
+/// Whose process ended when it had done its part is not missed, whoever still waits for others; one that died before is.
+#[test]
+fn a_process_that_ended_after_its_part_is_not_missed() {
+    let (hall, _fd) = Hall::create(hall::Shape::new(3, |_| 0).unwrap()).unwrap();
+    let mut child = std::process::Command::new("/bin/true").spawn().unwrap();
+    child.wait().unwrap();
+    let words = hall.rank(RankId(1));
+    words.pid.store(child.id(), Ordering::Relaxed);
+    words.entered.store(5, Ordering::Relaxed);
+    words.left.store(4, Ordering::Relaxed);
+    assert_eq!(watch::gone(&hall, RankId(0), 5), Some(RankId(1)));
+    words.left.store(5, Ordering::Relaxed);
+    assert_eq!(watch::gone(&hall, RankId(0), 5), None);
+    assert_eq!(watch::gone(&hall, RankId(0), 6), Some(RankId(1)));
+    assert_eq!(watch::gone(&hall, RankId(1), 6), None);
+}
+
+#[test]
+fn a_plan_of_another_communicator_is_refused() {
+    let ring = Arc::new(plans::ring(1));
+    let mut all = Communicator::threads(1, &options(LONG)).unwrap();
+    let id = all[0].open(&ring).unwrap();
+    let mut other = Communicator::threads(1, &options(LONG)).unwrap();
+    assert_eq!(other[0].memory(id, shape(3)).unwrap_err().kind, Kind::Invalid);
+    assert_eq!(other[0].call(id, shape(3), &mut Buffers::new(&ring)).unwrap_err().kind, Kind::Invalid);
+    checked(&mut all[0], id, shape(3), 1).unwrap();
+    assert!(Communicator::threads(0, &options(LONG)).unwrap().is_empty());
 }
 
 /// A failed call of a scope ends the others, and the scope says so.

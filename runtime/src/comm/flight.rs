@@ -201,7 +201,9 @@ impl Flights {
             if waiter.waited() > suspect {
                 suspect *= 2;
                 // Who has left comes to no barrier, whatever it has entered.
-                if let Some(from) = watch::gone(hall, self.rank, u64::MAX) {
+                let gone = watch::gone(hall, self.rank, u64::MAX);
+                // It may have left because the barrier was complete meanwhile.
+                if let Some(from) = gone.filter(|_| !complete()) {
                     hall.board().abort(&watch::has_gone(hall, from, self.call));
                 }
             }

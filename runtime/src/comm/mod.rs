@@ -271,7 +271,7 @@ impl Communicator {
     /// # Errors
     /// What is wrong with the shape, or [`Kind::Resource`].
     pub fn memory(&mut self, plan: PlanId, shape: Shape) -> Result<Memory, Error> {
-        let lane = self.plans[plan.0 as usize].first;
+        let lane = self.opened(plan)?.first;
         self.free(lane)?;
         self.lanes[lane].with_dependent_mut(|_, rank| rank.memory(shape))
     }
@@ -282,7 +282,7 @@ impl Communicator {
     /// Until the call has ended the buffers' memory is there, and this call's alone (of `Send` buffers: nobody writes it).
     unsafe fn start(&mut self, plan: PlanId, shape: Shape, buffers: &Buffers<'_>) -> Result<u64, Error> {
         let lanes = self.options.in_flight as usize;
-        let opened = &self.plans[plan.0 as usize];
+        let opened = self.opened(plan)?;
         let (lane, next) = (opened.first + opened.next, (opened.next + 1) % lanes);
         self.free(lane)?;
         self.lanes[lane].with_dependent_mut(|_, rank| rank.check(shape, buffers))?;
@@ -290,6 +290,11 @@ impl Communicator {
         let call = unsafe { self.flights.issue(&mut self.lanes, lane) }?;
         self.plans[plan.0 as usize].next = next;
         Ok(call)
+    }
+
+    fn opened(&self, plan: PlanId) -> Result<&Opened, Error> {
+        let none = || Error::new(Kind::Invalid, "the plan was opened by another communicator");
+        self.plans.get(plan.0 as usize).ok_or_else(none)
     }
 
     fn free(&mut self, lane: usize) -> Result<(), Error> {

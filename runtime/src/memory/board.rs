@@ -4,7 +4,7 @@
 //! it. Everything is atomic words in shared memory; all zero at the start. The first error wins; a rank's own words
 //! are written by that rank alone, except its doorbell.
 
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use std::time::{Duration, Instant};
 
 use crate::call::Record;
@@ -230,8 +230,11 @@ impl RankWords {
         let number = self.written.load(Ordering::Relaxed) + 1;
         self.written.store(number, Ordering::Relaxed);
         let words = &self.records[(number % RECORDS as u64) as usize];
-        words.number.store(number, Ordering::Relaxed);
+        // Whoever reads meanwhile finds no number, or not the one that it found before.
+        words.number.store(0, Ordering::Relaxed);
+        fence(Ordering::Release);
         words.record.store(&serde_json::to_string(record).unwrap_or_default());
+        words.number.store(number, Ordering::Release);
         number
     }
 
@@ -246,18 +249,24 @@ impl RankWords {
     pub fn calls(&self, call: u64, number: u64) {
         let words = &self.calls[(call % CALLS as u64) as usize];
         words.call.store(call, Ordering::Relaxed);
-        words.record.store(number, Ordering::Relaxed);
+        words.record.store(number, Ordering::Release);
     }
 
     /// What this rank wrote down about call `call`, if it is still there.
     pub fn recorded(&self, call: u64) -> Option<Record> {
         let words = &self.calls[(call % CALLS as u64) as usize];
-        let number = words.record.load(Ordering::Relaxed);
+        // The number first: if it is that of a later call, so is what is read next.
+        let number = words.record.load(Ordering::Acquire);
         let record = &self.records[(number % RECORDS as u64) as usize];
-        if words.call.load(Ordering::Relaxed) != call || record.number.load(Ordering::Relaxed) != number {
+        if words.call.load(Ordering::Relaxed) != call || record.number.load(Ordering::Acquire) != number {
             return None;
         }
-        let record: Record = serde_json::from_str(&record.record.load()).ok()?;
+        let text = record.record.load();
+        fence(Ordering::Acquire);
+        if record.number.load(Ordering::Relaxed) != number {
+            return None;
+        }
+        let record: Record = serde_json::from_str(&text).ok()?;
         Some(Record { call, ..record })
     }
 

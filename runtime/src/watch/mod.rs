@@ -122,7 +122,9 @@ pub fn gone(hall: &Hall, rank: RankId, call: u64) -> Option<RankId> {
     let left = |&peer: &RankId| {
         let words = hall.rank(peer);
         let never = words.gone.load(Ordering::Acquire) != 0 && words.entered.load(Ordering::Acquire) < call;
-        peer != rank && (never || ended(words.pid.load(Ordering::Relaxed)))
+        // Whose process ended when it had done its part is missed by nobody. (Looked at in this order: it does nothing any more.)
+        let died = || ended(words.pid.load(Ordering::Relaxed)) && words.left.load(Ordering::Acquire) < call;
+        peer != rank && (never || died())
     };
     (0..hall.shape().ranks()).map(RankId).find(left)
 }
