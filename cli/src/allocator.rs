@@ -5,6 +5,8 @@
 //! for it again, that was a fifth of all time. So what is freed is kept for the next stage; but before and after the largest tables of all
 //! are made, for which there is no such piece, the system gets it back.
 
+use compiler::pipeline::Stage;
+
 /// Takes memory from the system in large pages.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -24,9 +26,16 @@ pub(crate) fn keep_pages() {
     unsafe { libmimalloc_sys::mi_option_set(PURGE_DELAY, DAY) };
 }
 
+/// Gives back what is free before steps are written, and when what they were made of has gone: to be told each stage of a compilation.
+pub(crate) fn at(stage: Stage) {
+    if matches!(stage, Stage::Steps | Stage::Verify) {
+        give_back();
+    }
+}
+
 /// Gives back what is free. To be called before steps are written (`Stage::Steps`), and when all that they were made of has gone
 /// (`Stage::Verify`).
-pub(crate) fn give_back() {
+fn give_back() {
     let (mut peak, none) = (0, std::ptr::null_mut);
     // SAFETY: what is not asked for may be null.
     unsafe {

@@ -14,24 +14,25 @@ use compiler::elaborate::Request;
 use compiler::pipeline::{Failure as PipelineFailure, Loaded};
 use plan::plan::Forms;
 use plan::verify::VerifiedPlan;
+use rcc::collective::Collective;
+use rcc::convention::Convention;
+use rcc::make::{Candidate, How, Made, Open};
+use rcc::request;
 use runtime::error::Kind;
 use runtime::exec::Shape as CallShape;
 use runtime::job::{Job, Report};
 use runtime::launch::{self, Options, StopSignals};
 use serde::Serialize;
 
+use crate::allocator;
 use crate::args;
-use crate::chosen::{Candidate, Said};
-use crate::convention::Convention;
+use crate::chosen::Said;
 use crate::failure::{Failure, plain};
 use crate::job_env;
 use crate::machine;
-use crate::make::{Collective, How, Made};
 use crate::output::Output;
-use crate::select;
 use crate::shape::{self, Shape};
 use crate::target::{self, Chosen as Found, Target};
-use crate::worlds;
 
 /// A plan and what its sizes mean.
 pub(crate) struct Runnable {
@@ -94,7 +95,7 @@ enum Origin {
 
 /// A collective for which an algorithm is selected.
 pub(crate) struct Selected {
-    collective: Collective,
+    open: Open,
     how: Rc<How>,
     loaded: Rc<Loaded>,
     last: Option<(u64, Rc<Runnable>)>,
@@ -150,14 +151,13 @@ impl args::Call {
             [one] if !several && self.choice.algorithm.is_none() => Target::new(one).collective(),
             _ => None,
         };
-        if let Some(collective) = self.collective.clone().or(alone) {
-            select::select(&collective, shape::ranks(&shape), 0)?;
-            let standard = Target::standard(&collective);
+        let named = self.collective.as_deref().map(Collective::named).transpose()?;
+        if let Some(collective) = named.or(alone) {
+            let standard = Target::standard(collective);
             let Found { loaded, .. } = standard.load(&self.choice, &limits)?;
             target::report(&loaded, output)?;
-            let name = collective.strip_prefix("std::").unwrap_or(&collective).to_string();
-            let collective = Collective { name, shape, params: self.choice.params.clone() };
-            let selected = Selected { collective, how, loaded: Rc::new(loaded), last: None };
+            let open = Open { collective, shape, params: self.choice.params.clone(), op: self.op };
+            let selected = Selected { open, how, loaded: Rc::new(loaded), last: None };
             return Ok(Source::Selected(Box::new(selected)));
         }
         let mut subjects = Vec::new();
@@ -173,12 +173,12 @@ impl args::Call {
                 let Found { loaded, algorithms } = target.load(&self.choice, &limits)?;
                 target::report(&loaded, output)?;
                 let chosen: Vec<_> = algorithms.iter().map(|&id| loaded.program.algorithm(id)).collect();
-                worlds::known_params(&chosen, &self.choice.params)?;
+                request::known_params(&chosen, &self.choice.params)?;
                 let loaded = Rc::new(loaded);
                 subjects.extend(all(&loaded, &algorithms, &shape, &self.choice.params, bytes, &how, output)?);
             } else {
                 let (loaded, id) = target.load_one(&self.choice, &limits, output)?;
-                worlds::known_params(&[loaded.program.algorithm(id)], &self.choice.params)?;
+                request::known_params(&[loaded.program.algorithm(id)], &self.choice.params)?;
                 let loaded = Rc::new(loaded);
                 subjects.push(one(&loaded, id, &shape, &self.choice.params, bytes, &how, output)?);
             }
@@ -334,8 +334,9 @@ impl Selected {
             return Ok(Rc::clone(known));
         }
         let busy = output.busy("compiling");
-        let (_, made) = self.how.fastest(&self.loaded, &self.collective, Some(bytes), &mut |_| {}, output)?;
+        let made = self.how.fastest(&self.loaded, &self.open, Some(bytes), &mut allocator::at);
         drop(busy);
+        let (_, made) = made.map_err(|why| crate::compile::not_made(why, &self.loaded, output))?;
         let made = Rc::new(Runnable::of(made));
         self.last = Some((bytes, Rc::clone(&made)));
         Ok(made)
@@ -394,7 +395,7 @@ fn compile(
     output: &mut Output,
 ) -> Result<Runnable, PipelineFailure> {
     let busy = output.busy("compiling");
-    let made = how.make(loaded, request, bytes, &mut |_| {});
+    let made = how.make(loaded, request, bytes, &mut allocator::at);
     drop(busy);
     made.map(Runnable::of)
 }
@@ -422,8 +423,8 @@ fn one(
     output: &mut Output,
 ) -> Result<Subject, Failure> {
     let algorithm = loaded.program.algorithm(id);
-    let shape = worlds::one_shape(algorithm, asked)?;
-    let request = worlds::one_root(&loaded.program, id, &shape, &worlds::given(algorithm, params)?)?;
+    let shape = request::one_shape(algorithm, asked)?;
+    let request = request::one_root(&loaded.program, id, &shape, &request::given(algorithm, params)?)?;
     subject(loaded, request, how, bytes, output)
         .map_err(|failure| crate::compile::explain(failure, loaded, output))
 }
@@ -444,14 +445,14 @@ fn all(
     let mut subjects = Vec::new();
     for &id in ids {
         let algorithm = loaded.program.algorithm(id);
-        let shape = match worlds::one_shape(algorithm, asked) {
+        let shape = match request::one_shape(algorithm, asked) {
             Ok(shape) => shape,
             Err(failure) => {
                 output.note(&format!("skipped: {}", failure.to_string().trim_start_matches("error: ")));
                 continue;
             }
         };
-        let request = worlds::one_root(&loaded.program, id, &shape, &worlds::given(algorithm, params)?)?;
+        let request = request::one_root(&loaded.program, id, &shape, &request::given(algorithm, params)?)?;
         match subject(loaded, request, how, bytes, output) {
             Ok(subject) => subjects.push(subject),
             Err(PipelineFailure::Excluded { why, .. }) => {

@@ -17,6 +17,7 @@ use compiler::diagnostics::Diagnostic;
 use compiler::elaborate::Request;
 use compiler::limits::Limits;
 use compiler::pipeline::{self, Loaded, NotByOne};
+use rcc::request;
 
 use crate::args;
 use crate::failure::Failure;
@@ -107,7 +108,7 @@ pub(crate) fn run(args: &args::Check, output: &mut Output) -> Result<(), Failure
     let all: Vec<_> =
         files.iter().flat_map(|file| file.algorithms.iter().map(move |&id| of(file, id))).collect();
     if files.iter().all(|file| sound(&file)) {
-        worlds::known_params(&all.iter().collect::<Vec<_>>(), &args.choice.params)?;
+        request::known_params(&all.iter().collect::<Vec<_>>(), &args.choice.params)?;
     }
 
     let mut tasks = Vec::new();
@@ -140,11 +141,11 @@ fn add_task<'a>(
     jobs: &mut Vec<Job>,
 ) -> Result<(), Failure> {
     let algorithm = loaded.program.algorithm(id);
-    let given = worlds::given(algorithm, params)?;
+    let given = request::given(algorithm, params)?;
     let (shapes, mut skipped) = worlds::shapes(algorithm.levels, asked);
     let mut outcomes = Vec::new();
     for shape in shapes {
-        let requests = match worlds::every_root(&loaded.program, id, &shape, &given)? {
+        let requests = match request::every_root(&loaded.program, id, &shape, &given)? {
             Ok(requests) => requests,
             Err(why) => {
                 skipped.push(Skipped { shape, why });
@@ -159,7 +160,7 @@ fn add_task<'a>(
             Job { task: tasks.len(), outcome, request, roots }
         }));
     }
-    let every_root = worlds::is_open(algorithm, &given);
+    let every_root = request::is_open(algorithm, &given);
     tasks.push(Task { loaded, algorithm: id, every_root, shapes: outcomes, skipped });
     Ok(())
 }

@@ -7,6 +7,7 @@ use compiler::cost::Call;
 use compiler::cost::topology::protocol_name;
 use compiler::options::Cut;
 use plan::schedule::Protocol;
+use rcc::make::Candidate;
 use serde::Serialize;
 
 use crate::size;
@@ -35,7 +36,7 @@ pub(crate) struct Said {
     #[serde(skip_serializing_if = "Option::is_none")]
     tried: Option<Vec<Other>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    algorithms: Vec<Candidate>,
+    algorithms: Vec<Algorithm>,
 }
 
 /// Something that was tried.
@@ -55,10 +56,17 @@ pub(crate) struct Other {
 
 /// An algorithm that was tried, where only a collective was named.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct Candidate {
-    pub(crate) algorithm: String,
+struct Algorithm {
+    algorithm: String,
     /// Null, where the model was not asked.
-    pub(crate) time_us: Option<f64>,
+    time_us: Option<f64>,
+}
+
+impl From<&Candidate> for Algorithm {
+    fn from(candidate: &Candidate) -> Algorithm {
+        let time_us = candidate.seconds.map(|seconds| seconds * 1e6);
+        Algorithm { algorithm: candidate.algorithm.clone(), time_us }
+    }
 }
 
 impl Said {
@@ -82,7 +90,7 @@ impl Said {
             given: chosen.given.clone(),
             untried: chosen.untried.as_ref().map(untried),
             tried: None,
-            algorithms: algorithms.to_vec(),
+            algorithms: algorithms.iter().map(Algorithm::from).collect(),
         }
     }
 
@@ -133,8 +141,8 @@ pub(crate) fn how_alone(chosen: &Chosen) -> String {
 pub(crate) fn algorithms(candidates: &[Candidate]) -> Option<String> {
     let short = |candidate: &Candidate| {
         let name = candidate.algorithm.rsplit("::").next().unwrap_or_default().to_string();
-        match candidate.time_us {
-            Some(us) => format!("{name} {}", time(us)),
+        match candidate.seconds {
+            Some(seconds) => format!("{name} {}", time(seconds * 1e6)),
             None => name,
         }
     };

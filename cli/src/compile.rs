@@ -7,24 +7,26 @@ use std::path::Path;
 use compiler::chooser::Effort;
 use compiler::pipeline::{self, Compiled, Failure as PipelineFailure, Loaded};
 use plan::display::plural;
+use plan::dtype::Op;
 use plan::ids::RankId;
 use plan::plan::Forms;
+use rcc::make::{How, Made, NotMade, Open};
+use rcc::request;
 use serde::Serialize;
 
+use crate::allocator;
 use crate::args::{self, Stage};
 use crate::atomic;
 use crate::chosen::{self, Said};
 use crate::emit;
 use crate::failure::Failure;
 use crate::machine;
-use crate::make::{Collective, How, Made};
 use crate::one_rank;
 use crate::output::Output;
 use crate::said;
 use crate::shape;
 use crate::stages::{Stages, Times};
 use crate::target::{self, Chosen as Found, Target};
-use crate::worlds;
 
 /// Targets of later versions: naming one is no mistake of the user's spelling.
 const NOT_YET: [&str; 6] = ["cuda", "ptx", "cubin", "msccl-xml", "mscclpp-json", "goal"];
@@ -74,27 +76,28 @@ pub(crate) fn run(args: &args::Compile, output: &mut Output) -> Result<(), Failu
     };
     machine::large_enough(&how.topology, shape::ranks(&args.ranks))?;
     let open = target.collective().filter(|_| args.choice.algorithm.is_none());
-    let (loaded, request, made) = if let Some(name) = open {
+    let (loaded, request, made) = if let Some(collective) = open {
         only_named(args)?;
         let Found { loaded, .. } = target.load(&args.choice, &limits)?;
         target::report(&loaded, output)?;
         stages.end();
         let shape = args.ranks.clone();
-        let collective = Collective { name, shape, params: args.choice.params.clone() };
+        let open = Open { collective, shape, params: args.choice.params.clone(), op: Op::Sum };
         let busy = output.busy("compiling");
         stages.begin("compile all");
-        let (request, made) = how.fastest(&loaded, &collective, args.bytes, &mut |_| {}, output)?;
+        let made = how.fastest(&loaded, &open, args.bytes, &mut allocator::at);
         stages.end();
         drop(busy);
+        let (request, made) = made.map_err(|why| not_made(why, &loaded, output))?;
         (loaded, request, Some(made))
     } else {
         let (loaded, id) = target.load_one(&args.choice, &limits, output)?;
         stages.end();
         let algorithm = loaded.program.algorithm(id);
-        worlds::known_params(&[algorithm], &args.choice.params)?;
-        let shape = worlds::one_shape(algorithm, &args.ranks)?;
-        let given = worlds::given(algorithm, &args.choice.params)?;
-        let request = worlds::one_root(&loaded.program, id, &shape, &given)?;
+        request::known_params(&[algorithm], &args.choice.params)?;
+        let shape = request::one_shape(algorithm, &args.ranks)?;
+        let given = request::given(algorithm, &args.choice.params)?;
+        let request = request::one_root(&loaded.program, id, &shape, &given)?;
         (loaded, request, None)
     };
 
@@ -114,7 +117,10 @@ pub(crate) fn run(args: &args::Compile, output: &mut Output) -> Result<(), Failu
         Some(made) => made,
         None => {
             let busy = output.busy("compiling");
-            let made = how.make(&loaded, &request, args.bytes, &mut |stage| stages.begin(stage.name()));
+            let made = how.make(&loaded, &request, args.bytes, &mut |stage| {
+                stages.begin(stage.name());
+                allocator::at(stage);
+            });
             stages.end();
             drop(busy);
             made.map_err(|failure| explain(failure, &loaded, output))?
@@ -226,6 +232,14 @@ pub(crate) fn explain(failure: PipelineFailure, loaded: &Loaded, output: &mut Ou
         output.diagnostic(diagnostic, &loaded.sources);
     }
     Failure::Wrong
+}
+
+/// Says why there is no plan where only a collective was named.
+pub(crate) fn not_made(why: NotMade, loaded: &Loaded, output: &mut Output) -> Failure {
+    match why {
+        NotMade::Misuse(misuse) => misuse.into(),
+        NotMade::Failed(failure) => explain(failure, loaded, output),
+    }
 }
 
 /// What was made, in one line.

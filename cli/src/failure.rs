@@ -7,6 +7,8 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
+use rcc::request::Misuse;
+
 /// Why a command did not do its work.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -68,6 +70,12 @@ impl fmt::Display for Failure {
             Failure::Usage(message, None) | Failure::Machine(message) => write!(f, "error: {message}"),
             Failure::Usage(message, Some(help)) => write!(f, "error: {message}\n\n  help: {help}"),
         }
+    }
+}
+
+impl From<Misuse> for Failure {
+    fn from(misuse: Misuse) -> Failure {
+        Failure::Usage(misuse.message, misuse.help)
     }
 }
 

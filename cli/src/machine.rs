@@ -5,6 +5,7 @@
 use std::path::Path;
 
 use compiler::cost::topology::{self, Topology};
+pub(crate) use rcc::machine::here;
 
 use crate::failure::Failure;
 use crate::target;
@@ -28,11 +29,6 @@ pub(crate) fn named(given: &Path) -> Result<Topology, Failure> {
     let text = String::from_utf8(bytes)
         .map_err(|_| Failure::usage(format!("{} is not text in UTF-8", given.display())))?;
     topology::parse(&text).map_err(|error| Failure::usage(format!("{}: {error}", given.display())))
-}
-
-/// This machine: the model of two cores, with as many as this process may use.
-pub(crate) fn here() -> Topology {
-    topology::cores(u32::try_from(runtime::cpus::allowed()).unwrap_or(u32::MAX))
 }
 
 /// What plans are made for that may run anywhere.

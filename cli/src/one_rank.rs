@@ -15,15 +15,16 @@ use plan::display::plural;
 use plan::ids::RankId;
 use plan::plan::{Plan, ProofStatus};
 use plan::verify::{VerifiedFolded, VerifiedPlan};
+use rcc::make::{How, Made};
 use serde::Serialize;
 
+use crate::allocator;
 use crate::args::{self, Stage};
 use crate::atomic;
 use crate::chosen::{self, Said};
 use crate::compile::{self, explain};
 use crate::emit;
 use crate::failure::Failure;
-use crate::make::{How, Made};
 use crate::output::Output;
 use crate::said;
 use crate::shape;
@@ -252,7 +253,10 @@ fn find(asked: &Asked<'_>, stages: &mut Stages, output: &mut Output) -> Result<O
         Some(Err(why)) => {
             output.diagnostic(&diagnostics::symmetry::unfolded(&why, &quotient.trace), &loaded.sources);
             if asked.wants_steps() {
-                let made = how.make(loaded, request, args.bytes, &mut |stage| stages.begin(stage.name()));
+                let made = how.make(loaded, request, args.bytes, &mut |stage| {
+                    stages.begin(stage.name());
+                    allocator::at(stage);
+                });
                 stages.end();
                 let made = made.map_err(|failure| explain(failure, loaded, output))?;
                 status = ProofStatus::AllRanks;
@@ -270,7 +274,10 @@ fn find(asked: &Asked<'_>, stages: &mut Stages, output: &mut Output) -> Result<O
 /// As a whole: every rank is followed, and steps are made only if they are asked for.
 fn whole(asked: &Asked<'_>, stages: &mut Stages, output: &mut Output) -> Result<Of, Failure> {
     let Asked { args, rank, loaded, request, how, .. } = *asked;
-    let mut at_stage = |stage: pipeline::Stage| stages.begin(stage.name());
+    let mut at_stage = |stage: pipeline::Stage| {
+        stages.begin(stage.name());
+        allocator::at(stage);
+    };
     let made = match asked.wants_steps() {
         true => how.make(loaded, request, args.bytes, &mut at_stage).and_then(|made| {
             let (trace, _) = pipeline::traced(loaded, request, args.bytes, &how.limits)?;

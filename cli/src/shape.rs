@@ -5,8 +5,7 @@
 
 use std::fmt::Write;
 
-/// Level sizes of a world, outermost first.
-pub(crate) type Shape = Vec<u32>;
+pub(crate) use rcc::world::{Shape, ranks, show, show_ranks};
 
 /// The most ranks of a world.
 pub(crate) const MOST_RANKS: u32 = 1 << 20;
@@ -55,21 +54,6 @@ pub(crate) fn parse_one(given: &str) -> Result<Shape, String> {
         1 => Ok(shapes.remove(0)),
         count => Err(format!("`{given}` names {count} world shapes; one is wanted here")),
     }
-}
-
-/// The number of ranks of a shape.
-pub(crate) fn ranks(shape: &[u32]) -> u32 {
-    shape.iter().product()
-}
-
-/// `8`, `4x8`.
-pub(crate) fn show(shape: &[u32]) -> String {
-    shape.iter().map(u32::to_string).collect::<Vec<_>>().join("x")
-}
-
-/// `8 ranks`, `4x8 ranks`, `1 rank`.
-pub(crate) fn show_ranks(shape: &[u32]) -> String {
-    format!("{} {}", show(shape), if ranks(shape) == 1 { "rank" } else { "ranks" })
 }
 
 /// Many shapes in few words: `2..4, 8, 2x2`. Neighbours of one level are joined.

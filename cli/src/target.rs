@@ -14,10 +14,10 @@ use plan::file::{LoadError, LoadLimits};
 use plan::fold::Folded;
 use plan::plan::Plan;
 use plan::verify::{VerifiedFolded, VerifiedPlan, Violation};
+use rcc::collective::Collective;
 
 use crate::args::Choice;
 use crate::failure::Failure;
-use crate::make::Collective;
 use crate::output::Output;
 
 /// More than this is not read at all, whatever `--limit` says.
@@ -58,16 +58,15 @@ impl Target {
         }
     }
 
-    /// The standard algorithms of a collective, named with `std::` or without.
-    pub(crate) fn standard(collective: &str) -> Target {
-        let short = collective.strip_prefix("std::").unwrap_or(collective);
-        Target::Standard(format!("std::{short}"))
+    /// The standard algorithms of a collective.
+    pub(crate) fn standard(collective: Collective) -> Target {
+        Target::Standard(format!("std::{collective}"))
     }
 
     /// The collective, if it names no more than that: `std::allreduce`.
-    pub(crate) fn collective(&self) -> Option<String> {
+    pub(crate) fn collective(&self) -> Option<Collective> {
         match self {
-            Target::Standard(name) => Collective::named(name).map(str::to_string),
+            Target::Standard(name) => Collective::exactly(name),
             Target::Plan(_) | Target::Source(_) => None,
         }
     }

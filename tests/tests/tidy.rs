@@ -17,8 +17,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("rcc-compiler", &["rcc-grammar", "rcc-plan", "rcc-stdlib"]),
     ("rcc-runtime", &["rcc-plan"]),
     ("rcc", &["rcc-compiler", "rcc-grammar", "rcc-plan", "rcc-runtime", "rcc-stdlib"]),
-    ("rcc-tests", &["rcc-compiler", "rcc-grammar", "rcc-plan", "rcc-runtime", "rcc-stdlib"]),
-    ("rcc-bench", &["rcc-compiler", "rcc-plan", "rcc-runtime"]),
+    ("rcc-cli", &["rcc", "rcc-compiler", "rcc-grammar", "rcc-plan", "rcc-runtime", "rcc-stdlib"]),
+    ("rcc-tests", &["rcc", "rcc-compiler", "rcc-grammar", "rcc-plan", "rcc-runtime", "rcc-stdlib"]),
+    ("rcc-bench", &["rcc", "rcc-compiler", "rcc-plan", "rcc-runtime"]),
     ("xtask", &[]),
 ];
 

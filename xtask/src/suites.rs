@@ -142,7 +142,7 @@ fn unit(sh: &Shell, full: bool) -> Outcome {
 
 fn matrix(sh: &Shell) -> Outcome {
     let _full = sh.push_env("RCC_TEST_FULL", "1");
-    ok(cmd!(sh, "cargo test -q --release -p rcc --test matrix").run())
+    ok(cmd!(sh, "cargo test -q --release -p rcc-cli --test matrix").run())
 }
 
 fn layouts(sh: &Shell) -> Outcome {

@@ -65,9 +65,7 @@ pub(crate) fn compile(algorithm: &str, shape: &[u32]) -> Result<Measured, String
     let compiled = pipeline::compile(&loaded, &request, &Options::default(), &limits, &mut |stage| {
         names.push(stage.name());
         marks.push(Mark::now());
-        if matches!(stage, pipeline::Stage::Steps | pipeline::Stage::Verify) {
-            crate::allocator::give_back();
-        }
+        crate::allocator::at(stage);
     });
     marks.push(Mark::now());
     let compiled = compiled.map_err(|failure| format!("{failure:?}"))?;

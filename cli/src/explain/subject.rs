@@ -13,15 +13,16 @@ use compiler::elaborate::Request;
 use compiler::pipeline::{Failure as PipelineFailure, Loaded};
 use plan::plan::Forms;
 use plan::verify::VerifiedPlan;
+use rcc::convention::Convention;
+use rcc::make::{How, Made};
+use rcc::request;
 
+use crate::allocator;
 use crate::args;
-use crate::convention::Convention;
 use crate::failure::Failure;
-use crate::make::{How, Made};
 use crate::output::Output;
 use crate::shape;
 use crate::target::{self, Chosen as Found, Target};
-use crate::worlds;
 
 /// A plan to be explained.
 #[derive(Clone)]
@@ -88,7 +89,7 @@ impl Subjects {
                 return Err(Failure::usage(format!("{} has no algorithm", target.name())));
             }
             let known: Vec<_> = algorithms.iter().map(|&id| loaded.program.algorithm(id)).collect();
-            worlds::known_params(&known, &args.choice.params)?;
+            request::known_params(&known, &args.choice.params)?;
             let several = algorithms.len() > 1 || args.subjects.len() > 1;
             let loaded = Rc::new(loaded);
             for id in algorithms {
@@ -150,9 +151,9 @@ fn request(loaded: &Loaded, id: AlgorithmId, args: &args::Explain) -> Result<Req
         levels => vec![2; levels],
     };
     let asked = args.ranks.as_deref().unwrap_or(&default);
-    let shape = worlds::one_shape(algorithm, asked)?;
-    let given = worlds::given(algorithm, &args.choice.params)?;
-    worlds::one_root(&loaded.program, id, &shape, &given)
+    let shape = request::one_shape(algorithm, asked)?;
+    let given = request::given(algorithm, &args.choice.params)?;
+    Ok(request::one_root(&loaded.program, id, &shape, &given)?)
 }
 
 /// The plan for a size, or why the shape is excluded, where that is no error since there are several algorithms.
@@ -164,7 +165,7 @@ fn compiled(
     output: &mut Output,
 ) -> Result<Result<Subject, String>, Failure> {
     let busy = output.busy("compiling");
-    let made = how.make(loaded, request, Some(bytes), &mut |_| {});
+    let made = how.make(loaded, request, Some(bytes), &mut allocator::at);
     drop(busy);
     match made {
         Ok(Made { compiled, choice, chosen, .. }) => {

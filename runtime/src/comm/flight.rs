@@ -19,7 +19,7 @@ use crate::wait::Waiter;
 use crate::watch;
 
 /// From when on, and then after twice as long each time, who waits looks whether others make another call, or none.
-const SUSPECT: Duration = Duration::from_millis(20);
+pub(super) const SUSPECT: Duration = Duration::from_millis(20);
 
 /// A call that has been issued and not yet been waited for.
 #[derive(Debug)]
@@ -48,6 +48,32 @@ impl Flights {
     pub(super) fn new(rank: RankId, patience: Patience, warn: Duration) -> Flights {
         let waiter = Waiter::new(patience.policy);
         Flights { rank, patience, warn, waiter, call: 0, list: VecDeque::new(), failed: false }
+    }
+
+    /// Which rank this is.
+    pub(super) fn rank(&self) -> RankId {
+        self.rank
+    }
+
+    /// How long it waits for others.
+    pub(super) fn patience(&self) -> Patience {
+        self.patience
+    }
+
+    /// The number of the next call.
+    pub(super) fn next_call(&self) -> u64 {
+        self.call + 1
+    }
+
+    /// That call was one without channels, and has ended.
+    pub(super) fn passed(&mut self, hall: &Hall, call: u64) {
+        self.call = call;
+        self.publish(hall);
+    }
+
+    /// Whether no call is under way.
+    pub(super) fn all_over(&self) -> bool {
+        self.list.iter().all(|flight| flight.ended.is_some())
     }
 
     /// Whether a call on a lane has not ended.
@@ -212,7 +238,7 @@ impl Flights {
     }
 
     /// Ends all calls that have not ended.
-    fn stop(&mut self, hall: &Hall, lanes: &mut [Lane], why: Stop) {
+    pub(super) fn stop(&mut self, hall: &Hall, lanes: &mut [Lane], why: Stop) {
         for at in 0..self.list.len() {
             let flight = &self.list[at];
             if flight.ended.is_none() {

@@ -12,6 +12,7 @@
 //!   the arguments of one rank (kinds `Invalid`, `Unsupported`) before it has entered a call ends nothing.
 //! - A rank makes progress while it is inside: whoever waits for one call drives all of them.
 
+mod agree;
 mod flight;
 mod lane;
 mod meeting;
@@ -25,6 +26,7 @@ use std::time::Duration;
 use plan::ids::RankId;
 use plan::verify::VerifiedPlan;
 
+pub use self::agree::choosing;
 use self::flight::Flights;
 use self::lane::{Lane, all_well};
 pub use self::meeting::{Meeting, Room};
@@ -186,15 +188,28 @@ impl Communicator {
     /// [`Kind::Mismatch`] if ranks open different plans, [`Kind::Invalid`] if it is for another number of ranks,
     /// [`Kind::Unsupported`] if it asks for what CPUs do not have.
     pub fn open(&mut self, plan: &Arc<VerifiedPlan>) -> Result<PlanId, Error> {
+        self.open_with(plan, Geometry::of_any_call(plan)?)
+    }
+
+    /// The same with so many slots of so many bytes in each channel.
+    ///
+    /// # Errors
+    /// As for [`Communicator::open`]; [`Kind::Invalid`] if these are fewer slots than the plan needs.
+    pub fn open_with(&mut self, plan: &Arc<VerifiedPlan>, geometry: Geometry) -> Result<PlanId, Error> {
+        self.settled()?;
         let algorithm = &plan.header.algorithm;
-        let said = format!("{algorithm} (plan {}) for {} ranks", plan.content_hash(), plan.header.ranks);
+        let Geometry { slots, slot_bytes } = geometry;
+        let said = format!(
+            "{algorithm} (plan {}) for {} ranks, {slots} slots of {slot_bytes} bytes",
+            plan.content_hash(),
+            plan.header.ranks
+        );
         alike(&mut *self.meeting, "plan", &said)?;
         if plan.header.ranks != self.world() {
             let (is, has) = (plan.header.ranks, self.world());
             let message = format!("`{algorithm}` is a plan for {is} ranks, and this communicator has {has}");
             return Err(Error::new(Kind::Invalid, message).help("compile it for the communicator's world"));
         }
-        let geometry = Geometry::of_any_call(plan)?;
         let first = self.lanes.len();
         for _ in 0..self.options.in_flight {
             let lane = Lane::open(&mut *self.meeting, &self.hall, plan, geometry, self.patience)?;

@@ -28,12 +28,17 @@ pub fn absent(hall: &Hall, call: u64) -> Vec<u32> {
     (0..hall.shape().ranks()).filter(|r| !entered(r)).collect()
 }
 
+/// The error for a call that some rank has not entered for `waited`.
+pub fn not_entered(hall: &Hall, call: u64, waited: Duration) -> Error {
+    let absent = absent(hall, call);
+    let message = format!("{} not entered call {call} for {waited:.1?}", name(&absent, "has", "have"));
+    Error::new(Kind::Late, message).of(absent)
+}
+
 /// The error for a call in which nothing has moved for `waited`, as `rank` sees it.
 pub fn nothing_moves(plan: &Plan, segment: &Segment, rank: RankId, call: u64, waited: Duration) -> Error {
-    let absent = absent(segment.hall(), call);
-    if !absent.is_empty() {
-        let message = format!("{} not entered call {call} for {waited:.1?}", name(&absent, "has", "have"));
-        return Error::new(Kind::Late, message).of(absent);
+    if !absent(segment.hall(), call).is_empty() {
+        return not_entered(segment.hall(), call, waited);
     }
     let standing: Vec<u32> = positions(plan, segment)
         .into_iter()

@@ -10,7 +10,7 @@ use plan::plan::Plan;
 
 /// The meaning of sizes for one plan.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Convention {
+pub struct Convention {
     /// Blocks of the larger side, at the rank where it is largest.
     blocks: u64,
     /// Bus bandwidth over algorithm bandwidth.
@@ -19,34 +19,34 @@ pub(crate) struct Convention {
 
 impl Convention {
     /// For a plan.
-    pub(crate) fn of(plan: &Plan) -> Convention {
+    pub fn of(plan: &Plan) -> Convention {
         Convention { blocks: plan.call_blocks(), factor: factor(&plan.header.collective, plan.header.ranks) }
     }
 
     /// The elements of one block in a call of at most `bytes`; whole elements, so that less may be moved.
-    pub(crate) fn count(self, bytes: u64, dtype: Dtype) -> u64 {
+    pub fn count(self, bytes: u64, dtype: Dtype) -> u64 {
         bytes.checked_div(self.blocks.saturating_mul(dtype.size().into())).unwrap_or(0)
     }
 
     /// The size of a call; none if it is no number of bytes.
-    pub(crate) fn bytes(self, count: u64, dtype: Dtype) -> Option<u64> {
+    pub fn bytes(self, count: u64, dtype: Dtype) -> Option<u64> {
         count.checked_mul(self.blocks)?.checked_mul(dtype.size().into())
     }
 
     /// How many elements one step in size is.
-    pub(crate) fn grain(self, dtype: Dtype) -> u64 {
+    pub fn grain(self, dtype: Dtype) -> u64 {
         self.blocks * u64::from(dtype.size())
     }
 
     /// GB/s (10⁹ bytes) as the caller sees it, and as each rank's link does.
-    pub(crate) fn bandwidths(self, bytes: u64, seconds: f64) -> (f64, f64) {
+    pub fn bandwidths(self, bytes: u64, seconds: f64) -> (f64, f64) {
         let algorithm = if seconds > 0.0 { bytes as f64 / seconds / 1e9 } else { 0.0 };
         (algorithm, algorithm * self.factor)
     }
 }
 
 /// What each rank's link must carry over the size of the call. A collective of the user's own: 1.
-pub(crate) fn factor(collective: &str, ranks: u32) -> f64 {
+pub fn factor(collective: &str, ranks: u32) -> f64 {
     let n = f64::from(ranks.max(1));
     match collective {
         "allreduce" => 2.0 * (n - 1.0) / n,

@@ -1,0 +1,3 @@
+//! Which algorithm serves a call, and why not another.
+
+pub mod table;
