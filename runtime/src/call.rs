@@ -16,7 +16,7 @@ pub struct Record {
     pub call: u64,
     /// The algorithm, for reports.
     pub algorithm: String,
-    /// The beginning of the plan's content hash.
+    /// The beginning of the plan's content hash; empty for a small call, which has no plan.
     pub plan: String,
     /// Elements of a block.
     pub elements: u64,
@@ -46,6 +46,10 @@ impl fmt::Display for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Record { call, algorithm, plan, elements, dtype, op, in_place } = self;
         let form = if *in_place { "in place" } else { "out of place" };
-        write!(f, "call {call}: {algorithm} (plan {plan}), {elements} x {dtype} per block, {op}, {form}")
+        write!(f, "call {call}: {algorithm}")?;
+        if !plan.is_empty() {
+            write!(f, " (plan {plan})")?;
+        }
+        write!(f, ", {elements} x {dtype} per block, {op}, {form}")
     }
 }

@@ -15,5 +15,6 @@ pub mod exec;
 pub mod job;
 pub mod launch;
 pub mod memory;
+pub mod small;
 pub mod wait;
 pub mod watch;

@@ -82,14 +82,14 @@ impl Flights {
             }
             if waiter.waited() > suspect {
                 suspect *= 2;
-                if let Some(from) = watch::otherwise(hall, rank, call) {
+                if let Some((from, call)) = watch::otherwise(hall, rank, call) {
                     hall.board().abort(&watch::mismatch(hall, rank, from, call));
                 } else if let Some(from) = watch::gone(hall, rank, call).filter(|_| !all()) {
                     hall.board().abort(&watch::has_gone(hall, from, call));
                 }
             }
         }
-        if let Some(from) = watch::otherwise(hall, rank, call) {
+        if let Some((from, call)) = watch::otherwise(hall, rank, call) {
             let error = watch::mismatch(hall, rank, from, call);
             hall.board().abort(&error);
             self.stop(hall, lanes, Stop::Aborted);

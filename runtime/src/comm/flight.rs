@@ -15,6 +15,7 @@ use crate::error::Error;
 use crate::exec::Patience;
 use crate::exec::drive::{Progress, Stop, pause};
 use crate::memory::hall::Hall;
+use crate::small::{self, Small};
 use crate::wait::Waiter;
 use crate::watch;
 
@@ -25,9 +26,18 @@ pub(super) const SUSPECT: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 struct Flight {
     call: u64,
-    lane: usize,
+    way: Way,
     /// How it ended, once it has.
     ended: Option<Result<(), Error>>,
+}
+
+/// How a call goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// By the plan of a lane.
+    Lane(usize),
+    /// Without a plan.
+    Small,
 }
 
 /// All of a communicator.
@@ -40,14 +50,23 @@ pub(super) struct Flights {
     /// The number of the last call issued.
     call: u64,
     list: VecDeque<Flight>,
+    small: Small,
     /// Some call has failed: this rank stays where it is, for reports.
     failed: bool,
 }
 
 impl Flights {
-    pub(super) fn new(rank: RankId, patience: Patience, warn: Duration) -> Flights {
+    pub(super) fn new(rank: RankId, ranks: u32, patience: Patience, warn: Duration) -> Flights {
         let waiter = Waiter::new(patience.policy);
-        Flights { rank, patience, warn, waiter, call: 0, list: VecDeque::new(), failed: false }
+        let small = Small::new(rank, ranks, patience.policy);
+        Flights { rank, patience, warn, waiter, call: 0, list: VecDeque::new(), small, failed: false }
+    }
+
+    /// Goes on as if so many calls had been made.
+    pub(super) fn number_from(&mut self, hall: &Hall, call: u64) {
+        self.call = call;
+        hall.rank(self.rank).entered.store(call, Ordering::Relaxed);
+        hall.rank(self.rank).left.store(call, Ordering::Relaxed);
     }
 
     /// Which rank this is.
@@ -78,7 +97,7 @@ impl Flights {
 
     /// Whether a call on a lane has not ended.
     pub(super) fn busy(&self, lane: usize) -> bool {
-        self.list.iter().any(|flight| flight.lane == lane && flight.ended.is_none())
+        self.list.iter().any(|flight| flight.way == Way::Lane(lane) && flight.ended.is_none())
     }
 
     /// Issues a call on a lane that is not busy, and says which number it has.
@@ -90,8 +109,44 @@ impl Flights {
         // SAFETY: the caller's promise.
         lanes[lane].with_dependent_mut(|_, rank| unsafe { rank.enter(call) })?;
         self.call = call;
-        self.list.push_back(Flight { call, lane, ended: None });
+        self.list.push_back(Flight { call, way: Way::Lane(lane), ended: None });
         Ok(call)
+    }
+
+    /// Issues a small call, and says which number it has.
+    ///
+    /// # Errors
+    /// What is wrong with the arguments, or what ended the communicator.
+    ///
+    /// # Safety
+    /// Until the call has ended the buffers' memory is there, and this call's alone (the input: nobody writes it).
+    #[inline]
+    pub(super) unsafe fn issue_small(
+        &mut self,
+        hall: &Hall,
+        call: &small::Call,
+        buffers: &small::Buffers<'_>,
+    ) -> Result<u64, Error> {
+        let areas = self.small.check(call, buffers)?;
+        if let Some(cause) = hall.board().cause() {
+            return Err(watch::seen(hall, self.rank, cause));
+        }
+        self.call += 1;
+        // SAFETY: the caller's promise.
+        unsafe { self.small.issue(hall, self.call, areas) };
+        self.list.push_back(Flight { call: self.call, way: Way::Small, ended: None });
+        Ok(self.call)
+    }
+
+    /// Waits for the last call, a small one, if that takes no longer than a turn or two of the other ranks; whether it has ended well.
+    #[inline]
+    pub(super) fn wait_shortly(&mut self, hall: &Hall) -> bool {
+        let ended = self.list.len() == 1 && self.small.wait(hall);
+        if ended {
+            self.list.clear();
+            hall.rank(self.rank).left.store(self.call, Ordering::Relaxed);
+        }
+        ended
     }
 
     /// Lets every call that has not ended act as far as it can for now; whether any did.
@@ -102,11 +157,18 @@ impl Flights {
             if flight.ended.is_some() {
                 continue;
             }
-            let turned = lanes[flight.lane].with_dependent_mut(|_, rank| match rank.turn() {
-                Ok(Progress { finished: true, .. }) => Err(rank.leave(Ok(()))),
-                Ok(Progress { moved, .. }) => Ok(moved),
-                Err(stop) => Err(rank.leave(Err(stop))),
-            });
+            let turned = match flight.way {
+                Way::Lane(lane) => lanes[lane].with_dependent_mut(|_, rank| match rank.turn() {
+                    Ok(Progress { finished: true, .. }) => Err(rank.leave(Ok(()))),
+                    Ok(Progress { moved, .. }) => Ok(moved),
+                    Err(stop) => Err(rank.leave(Err(stop))),
+                }),
+                Way::Small if !self.small.is_next(flight.call) => Ok(false),
+                Way::Small => match self.small.turn(hall) {
+                    Progress { finished: true, .. } => Err(Ok(())),
+                    Progress { moved, .. } => Ok(moved),
+                },
+            };
             match turned {
                 Ok(this) => moved |= this,
                 Err(end) => {
@@ -174,7 +236,8 @@ impl Flights {
             if waited > suspect {
                 suspect *= 2;
                 let oldest = self.oldest();
-                let differs = || watch::otherwise(hall, rank, oldest).map(|from| Stop::Differs { from });
+                let found = || watch::otherwise(hall, rank, oldest);
+                let differs = || found().map(|(from, call)| Stop::Differs { from, call });
                 let gone = || watch::gone(hall, rank, oldest).map(|from| Stop::Gone { from });
                 if let Some(stop) = differs().or_else(gone) {
                     self.stop(hall, lanes, stop);
@@ -242,7 +305,10 @@ impl Flights {
         for at in 0..self.list.len() {
             let flight = &self.list[at];
             if flight.ended.is_none() {
-                let end = lanes[flight.lane].with_dependent_mut(|_, rank| rank.leave(Err(why)));
+                let end = match flight.way {
+                    Way::Lane(lane) => lanes[lane].with_dependent_mut(|_, rank| rank.leave(Err(why))),
+                    Way::Small => Err(self.small.fail(hall, flight.call, why)),
+                };
                 self.end(lanes, at, end);
             }
         }
@@ -254,7 +320,9 @@ impl Flights {
         let flight = &mut self.list[at];
         if end.is_err() {
             self.failed = true;
-            lanes[flight.lane].borrow_dependent().settle(flight.call);
+            if let Way::Lane(lane) = flight.way {
+                lanes[lane].borrow_dependent().settle(flight.call);
+            }
         }
         flight.ended = Some(end);
     }

@@ -39,6 +39,7 @@ use crate::exec::{Patience, Shape};
 use crate::job::Geometry;
 use crate::memory::hall::{self, Hall};
 use crate::memory::registered::Registered;
+use crate::small;
 use crate::wait::Policy;
 
 /// What a communicator may be told.
@@ -115,7 +116,7 @@ impl Communicator {
         if options.in_flight == 0 {
             return Err(Error::new(Kind::Invalid, "at least one call must be allowed to be under way"));
         }
-        let shape = hall::Shape::new(world, |_| options.registered)?;
+        let shape = hall::Shape::new(world, |_| options.registered)?.with_boxes();
         let made = if rank.0 == 0 { Some(Hall::create(shape.clone())) } else { None };
         let wrong = made.as_ref().and_then(|made| made.as_ref().err().cloned());
         all_well(&mut *meeting, "hall made", wrong)?;
@@ -130,7 +131,7 @@ impl Communicator {
         Ok(Communicator {
             lanes: Vec::new(),
             plans: Vec::new(),
-            flights: Flights::new(rank, patience, options.warn),
+            flights: Flights::new(rank, world, patience, options.warn),
             hall,
             meeting,
             rank,
@@ -237,6 +238,28 @@ impl Communicator {
         // buffers to itself.
         let pending = unsafe { scope.start_lent(plan, shape, buffers) }?;
         scope.wait(pending)
+    }
+
+    /// One call without a plan, of which no buffer has more than [`small::MOST`] bytes; returns when the result is there. It
+    /// is the same call as any other: all ranks make it, in the same order as all else.
+    ///
+    /// # Errors
+    /// What is wrong with the arguments, or what ended the call at all ranks.
+    #[inline]
+    pub fn small(&mut self, call: &small::Call, buffers: &mut small::Buffers<'_>) -> Result<(), Error> {
+        // SAFETY: the call has ended when this function returns (nothing unwinds in a short wait, and a scope waits also then); until
+        // then it has the buffers to itself.
+        let number = unsafe { self.flights.issue_small(&self.hall, call, buffers) }?;
+        if self.flights.wait_shortly(&self.hall) {
+            return Ok(());
+        }
+        Scope::new(self).wait_for(number)
+    }
+
+    /// Goes on with its numbers as if so many calls had been made: for tests. All ranks do so, before the first call.
+    #[doc(hidden)]
+    pub fn number_from(&mut self, calls: u64) {
+        self.flights.number_from(&self.hall, calls);
     }
 
     /// Several calls at once: what is started within has ended when this returns. It also returns the error of the first call

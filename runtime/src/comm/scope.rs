@@ -10,6 +10,7 @@ use super::{Communicator, PlanId};
 use crate::error::Error;
 use crate::exec::Shape;
 use crate::exec::buffers::Buffers;
+use crate::small;
 
 /// Where calls are started.
 #[derive(Debug)]
@@ -42,6 +43,25 @@ impl<'c, 'env> Scope<'c, 'env> {
         unsafe { self.start_lent(plan, shape, &buffers) }
     }
 
+    /// Starts a small call ([`Communicator::small`]).
+    ///
+    /// # Errors
+    /// What is wrong with the arguments, or what ended the communicator.
+    #[expect(clippy::needless_pass_by_value, reason = "what is lent is given away until the scope ends")]
+    pub fn start_small(
+        &mut self,
+        call: &small::Call,
+        buffers: small::Buffers<'env>,
+    ) -> Result<Pending, Error> {
+        let Communicator { hall, lanes, flights, .. } = &mut *self.communicator;
+        // SAFETY: what is lent is borrowed for all of `'env`, which ends after the scope does.
+        let call = unsafe { flights.issue_small(hall, call, &buffers) }?;
+        self.started.push(call);
+        // Others may wait for this rank's part alone.
+        flights.turn(hall, lanes);
+        Ok(Pending(call))
+    }
+
     /// The same with memory of which the caller knows that it is lent for as long as the scope is there.
     ///
     /// # Safety
@@ -65,9 +85,18 @@ impl<'c, 'env> Scope<'c, 'env> {
     /// What ended it.
     #[expect(clippy::needless_pass_by_value, reason = "a call is waited for once")]
     pub fn wait(&mut self, pending: Pending) -> Result<(), Error> {
-        self.started.retain(|&call| call != pending.0);
         let Communicator { hall, lanes, flights, .. } = &mut *self.communicator;
-        flights.wait(hall, lanes, pending.0)
+        let ended = flights.wait(hall, lanes, pending.0);
+        // Not before: if that unwinds, the scope still waits.
+        self.started.retain(|&call| call != pending.0);
+        ended
+    }
+
+    /// Waits for a call that has been issued for this scope.
+    #[cold]
+    pub(super) fn wait_for(mut self, call: u64) -> Result<(), Error> {
+        self.started.push(call);
+        self.wait(Pending(call))
     }
 
     /// Lets all calls go on as far as they can for now; whether this one has ended.

@@ -30,10 +30,12 @@ pub(crate) enum Stop {
         /// An index into `Machine::incoming`.
         end: usize,
     },
-    /// A peer has entered this call with something else.
+    /// A peer has entered this call, or one before, with something else.
     Differs {
         /// Which.
         from: RankId,
+        /// Which call.
+        call: u64,
     },
     /// A peer has left.
     Gone {

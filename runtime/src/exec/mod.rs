@@ -264,8 +264,8 @@ impl<'s> Rank<'s> {
                 let from = self.machine.incoming[end].from;
                 self.give_up(watch::mismatch(self.segment.hall(), self.rank, from, self.call))
             }
-            Stop::Differs { from } => {
-                self.give_up(watch::mismatch(self.segment.hall(), self.rank, from, self.call))
+            Stop::Differs { from, call } => {
+                self.give_up(watch::mismatch(self.segment.hall(), self.rank, from, call))
             }
             Stop::Gone { from } => self.give_up(watch::has_gone(self.segment.hall(), from, self.call)),
             Stop::Astray { window } => {

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use crate::call::Record;
 use crate::error::{Error, Kind};
 use crate::memory::text::Text;
+use crate::small;
 use crate::wait::NAP;
 
 /// How many records a rank keeps; one stands for all calls of one plan and shape.
@@ -80,8 +81,10 @@ struct Doorbell {
 #[derive(Debug)]
 struct CallWords {
     call: AtomicU64,
-    /// The number of its record.
+    /// The number of its record; of a small call, what it is.
     record: AtomicU64,
+    /// Of a small call, the rest of it.
+    more: AtomicU64,
 }
 
 #[repr(C)]
@@ -252,11 +255,34 @@ impl RankWords {
         words.record.store(number, Ordering::Release);
     }
 
+    /// Says that `call` is a small one, and all about it.
+    #[inline]
+    pub(crate) fn calls_small(&self, call: u64, (word, more): (u64, u64)) {
+        let words = &self.calls[(call % CALLS as u64) as usize];
+        words.call.store(call, Ordering::Relaxed);
+        // Who reads what follows sees that it is of another call.
+        fence(Ordering::Release);
+        words.more.store(more, Ordering::Relaxed);
+        words.record.store(word, Ordering::Release);
+    }
+
+    /// Whether this rank has said that `call` is a small one; only for its own ears.
+    pub(crate) fn was_small(&self, call: u64) -> bool {
+        let words = &self.calls[(call % CALLS as u64) as usize];
+        words.call.load(Ordering::Relaxed) == call
+            && small::call::is_small(words.record.load(Ordering::Relaxed))
+    }
+
     /// What this rank wrote down about call `call`, if it is still there.
     pub fn recorded(&self, call: u64) -> Option<Record> {
         let words = &self.calls[(call % CALLS as u64) as usize];
         // The number first: if it is that of a later call, so is what is read next.
         let number = words.record.load(Ordering::Acquire);
+        let more = words.more.load(Ordering::Relaxed);
+        fence(Ordering::Acquire);
+        if let Some(record) = small::call::record((number, more), call) {
+            return (words.call.load(Ordering::Relaxed) == call).then_some(record);
+        }
         let record = &self.records[(number % RECORDS as u64) as usize];
         if words.call.load(Ordering::Relaxed) != call || record.number.load(Ordering::Acquire) != number {
             return None;

@@ -1,4 +1,4 @@
-//! What ranks share whatever they call: the board, each rank's words, and each rank's registered memory.
+//! What ranks share whatever they call: the board, each rank's words, each rank's registered memory, boxes for small calls.
 //!
 //! In: how many ranks, and how much registered memory each gets. Out: references into one mapping, the same in every
 //! process that computes the same [`Shape`]. What a plan needs beside (its channels, where its blocks stand) is a
@@ -12,6 +12,8 @@ use rustix::fs::SealFlags;
 use crate::error::{Error, Kind};
 use crate::memory::board::{Board, RankWords};
 use crate::memory::memfd::{self, Mapping};
+use crate::small::boxes::{self, Mailbox};
+use crate::small::protocol::{Place, Progress};
 
 const PAGE: u128 = 4096;
 
@@ -19,6 +21,8 @@ const PAGE: u128 = 4096;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shape {
     ranks: Vec<RankShape>,
+    /// Where the boxes for small calls begin, if there are any.
+    boxes: Option<usize>,
     bytes: u64,
 }
 
@@ -56,11 +60,21 @@ impl Shape {
             (rank.region, rank.region_bytes) = (end as usize, bytes as usize);
             end += bytes;
         }
-        if end > i64::MAX as u128 {
+        // 2^32 times as many bytes as boxes have are less than 2^60: with them there is no overflow either.
+        if end > i64::MAX as u128 / 2 {
             let message = format!("the registered memory of {ranks} ranks would need {end} bytes");
             return Err(Error::new(Kind::Resource, message).help("use fewer bytes or fewer ranks"));
         }
-        Ok(Shape { ranks: all, bytes: end as u64 })
+        Ok(Shape { ranks: all, boxes: None, bytes: end as u64 })
+    }
+
+    /// With boxes for small calls.
+    #[must_use]
+    pub fn with_boxes(mut self) -> Shape {
+        let bytes = self.ranks.len() as u64 * boxes::BYTES as u64;
+        self.boxes = Some(self.bytes as usize);
+        self.bytes += bytes.next_multiple_of(PAGE as u64);
+        self
     }
 
     /// Its size: whole pages.
@@ -115,6 +129,28 @@ impl Hall {
         (self.map.start().wrapping_add(region), region_bytes as u64)
     }
 
+    /// A box for small calls. Only in a hall that has some.
+    #[inline]
+    pub(crate) fn mailbox(&self, place: Place) -> Mailbox<'_> {
+        let Place { owner, index } = place;
+        // SAFETY: `Shape::with_boxes` laid it there; nothing else does.
+        unsafe { Mailbox::of(self.boxes(owner), index) }
+    }
+
+    /// How far a rank is with small calls that have a root. Only in a hall with boxes.
+    #[inline]
+    pub(crate) fn progress(&self, rank: RankId) -> &Progress {
+        // SAFETY: `Shape::with_boxes` laid it there; made of atomics.
+        unsafe { &*self.boxes(rank.0).cast::<Progress>() }
+    }
+
+    /// The first byte of a rank's boxes.
+    #[inline]
+    fn boxes(&self, rank: u32) -> *mut u8 {
+        let Some(boxes) = self.shape.boxes.filter(|_| rank < self.shape.ranks()) else { no_boxes() };
+        self.map.start().wrapping_add(boxes + rank as usize * boxes::BYTES)
+    }
+
     /// # Safety
     /// A `T` made of atomics alone lies at `offset`, aligned, within the mapping, and nothing else does.
     unsafe fn at<T>(&self, offset: usize) -> &T {
@@ -122,4 +158,9 @@ impl Hall {
         // SAFETY: the caller's promise; every bit pattern is a valid `T`, which may be shared and change at any time.
         unsafe { &*self.map.start().add(offset).cast::<T>() }
     }
+}
+
+#[cold]
+fn no_boxes() -> ! {
+    unreachable!("a small call without boxes")
 }

@@ -13,7 +13,7 @@ use plan::plan::{ChannelKind, Operand, Plan, Section};
 
 use crate::call::difference;
 use crate::error::{Error, Kind, Place, Position, State};
-use crate::memory::board::At;
+use crate::memory::board::{At, CALLS};
 use crate::memory::hall::Hall;
 use crate::memory::segment::Segment;
 
@@ -46,6 +46,11 @@ pub fn nothing_moves(plan: &Plan, segment: &Segment, rank: RankId, call: u64, wa
         .filter(|p| idle(&p.state))
         .map(|p| p.rank)
         .collect();
+    stalled(call, waited, standing)
+}
+
+/// The error for a call that all have entered, and in which nothing moves; `standing` could, as far as is known.
+pub fn stalled(call: u64, waited: Duration, standing: Vec<u32>) -> Error {
     let message = if standing.is_empty() {
         format!("nothing has moved for {waited:.1?} in call {call}")
     } else {
@@ -55,6 +60,15 @@ pub fn nothing_moves(plan: &Plan, segment: &Segment, rank: RankId, call: u64, wa
         )
     };
     Error::new(Kind::Stalled, message).of(standing)
+}
+
+/// An error of a call without a plan, as `rank` sees it: which calls it and the others are in.
+pub fn seen(hall: &Hall, rank: RankId, mut error: Error) -> Error {
+    let all = (0..hall.shape().ranks()).map(|r| outline(hall, RankId(r)).0);
+    let (own, others) = all.partition::<Vec<Position>, _>(|position| position.rank == rank.0);
+    error.seen = own.into_iter().next();
+    error.others = others;
+    error
 }
 
 /// A number that changes whenever a rank goes on: in a step, to the next call, or with its work between calls.
@@ -142,15 +156,22 @@ pub fn has_gone(hall: &Hall, from: RankId, call: u64) -> Error {
     Error::new(Kind::PeerDied, message).culprit(from.0)
 }
 
-/// A rank that has entered `call` with something else than `rank` has, if their records tell.
-pub fn otherwise(hall: &Hall, rank: RankId, call: u64) -> Option<RankId> {
-    let own = hall.rank(rank).recorded(call)?;
-    let differs = |&peer: &RankId| {
-        let words = hall.rank(peer);
-        words.entered.load(Ordering::Acquire) >= call
-            && words.recorded(call).is_some_and(|record| !difference(&own, &record).is_empty())
-    };
-    (0..hall.shape().ranks()).map(RankId).find(differs)
+/// A rank that has entered `call` with something else than `rank` has, if their records tell; or a call before, where this rank's was a
+/// small one (what comes before is part of a small call: it may be the reason that this one does not end). And which call.
+pub fn otherwise(hall: &Hall, rank: RankId, call: u64) -> Option<(RankId, u64)> {
+    let words = hall.rank(rank);
+    let earlier =
+        (1..CALLS as u64).filter_map(|back| call.checked_sub(back)).filter(|&at| words.was_small(at));
+    std::iter::once(call).chain(earlier).find_map(|at| {
+        let own = words.recorded(at)?;
+        let differs = |&peer: &RankId| {
+            let words = hall.rank(peer);
+            words.entered.load(Ordering::Acquire) >= at
+                && words.recorded(at).is_some_and(|record| !difference(&own, &record).is_empty())
+        };
+        let peer = (0..hall.shape().ranks()).map(RankId).find(differs)?;
+        Some((peer, at))
+    })
 }
 
 /// Whether a rank that stands still has nobody to wait for, or cannot run.
@@ -167,11 +188,9 @@ fn idle(state: &State) -> bool {
 }
 
 fn position(plan: &Plan, segment: &Segment, rank: RankId) -> Position {
-    let words = segment.rank(rank);
-    let (entered, left) = (words.entered.load(Ordering::Relaxed), words.left.load(Ordering::Relaxed));
-    let note = process_note(words.pid.load(Ordering::Relaxed));
-    if entered == left {
-        return Position { rank: rank.0, call: entered, state: State::Outside, note };
+    let (outline, outside) = outline(segment.hall(), rank);
+    if outside {
+        return outline;
     }
     let mut places: Vec<Place> = Vec::new();
     let mut finished = true;
@@ -197,7 +216,17 @@ fn position(plan: &Plan, segment: &Segment, rank: RankId) -> Position {
         }
     }
     let state = if finished { State::Finished } else { State::At(places) };
-    Position { rank: rank.0, call: entered, state, note }
+    Position { state, ..outline }
+}
+
+/// Where a rank stands as far as can be told without a plan; whether it is outside of any call.
+fn outline(hall: &Hall, rank: RankId) -> (Position, bool) {
+    let words = hall.rank(rank);
+    let (entered, left) = (words.entered.load(Ordering::Relaxed), words.left.load(Ordering::Relaxed));
+    let note = process_note(words.pid.load(Ordering::Relaxed));
+    let outside = entered == left;
+    let state = if outside { State::Outside } else { State::At(Vec::new()) };
+    (Position { rank: rank.0, call: entered, state, note }, outside)
 }
 
 fn place(plan: &Plan, block: u32, id: StepId, iteration: u64, waits: &[String]) -> Place {

@@ -1,0 +1,52 @@
+//! Where boxes lie in the hall.
+//!
+//! In: a rank, a box. Out: its tag and its bytes. A box is one cache line with the tag, in which also lies a part of at most
+//! [`BESIDE`] bytes, and then [`MOST`] bytes for larger ones, at the beginning of a line. Two lines are fetched together: no pair
+//! belongs to two boxes.
+//!
+//! A rank takes 33 KiB, however many ranks there are.
+
+use super::call::MOST;
+use super::protocol::{BOXES, Progress, Tag};
+
+const LINE: usize = 64;
+
+/// The bytes that fit beside a tag.
+pub const BESIDE: usize = LINE - size_of::<Tag>();
+
+/// From one box to the next.
+const STRIDE: usize = (LINE + MOST).next_multiple_of(2 * LINE);
+
+/// What the boxes of a rank take, with the word that says how far it is.
+pub(crate) const BYTES: usize = size_of::<Progress>() + BOXES * STRIDE;
+
+/// One box.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Mailbox<'a> {
+    /// Which call's part it holds.
+    pub(crate) tag: &'a Tag,
+    start: *mut u8,
+}
+
+impl<'a> Mailbox<'a> {
+    /// Box `index` among those of a rank, which begin at `start`.
+    ///
+    /// # Safety
+    /// [`BYTES`] zeroed bytes lie there for `'a`, at a multiple of 128, that nobody touches but as boxes.
+    #[inline]
+    pub(crate) unsafe fn of(start: *mut u8, index: usize) -> Mailbox<'a> {
+        debug_assert!(index < BOXES);
+        // SAFETY: within those bytes; a tag is an atomic word.
+        unsafe {
+            let start = start.add(size_of::<Progress>() + index * STRIDE);
+            Mailbox { tag: &*start.cast::<Tag>(), start }
+        }
+    }
+
+    /// Where a part of so many bytes lies.
+    #[inline]
+    pub(crate) fn part(&self, bytes: usize) -> *mut u8 {
+        debug_assert!(bytes <= MOST);
+        self.start.wrapping_add(if bytes <= BESIDE { size_of::<Tag>() } else { LINE })
+    }
+}
