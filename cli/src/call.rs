@@ -156,7 +156,7 @@ impl args::Call {
             let standard = Target::standard(collective);
             let Found { loaded, .. } = standard.load(&self.choice, &limits)?;
             target::report(&loaded, output)?;
-            let open = Open { collective, shape, params: self.choice.params.clone(), op: self.op };
+            let open = Open { collective, shape, params: self.choice.params.clone(), op: self.op, every_form: false };
             let selected = Selected { open, how, loaded: Rc::new(loaded), last: None };
             return Ok(Source::Selected(Box::new(selected)));
         }
@@ -345,7 +345,7 @@ impl Selected {
 
 impl Runnable {
     fn of(made: Made) -> Runnable {
-        let Made { compiled, choice, chosen, candidates } = made;
+        let Made { compiled, choice, chosen, candidates, .. } = made;
         let convention = Convention::of(compiled.plan.plan());
         Runnable { plan: Rc::new(compiled.plan), convention, choice, chosen, candidates }
     }

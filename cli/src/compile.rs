@@ -82,7 +82,7 @@ pub(crate) fn run(args: &args::Compile, output: &mut Output) -> Result<(), Failu
         target::report(&loaded, output)?;
         stages.end();
         let shape = args.ranks.clone();
-        let open = Open { collective, shape, params: args.choice.params.clone(), op: Op::Sum };
+        let open = Open { collective, shape, params: args.choice.params.clone(), op: Op::Sum, every_form: false };
         let busy = output.busy("compiling");
         stages.begin("compile all");
         let made = how.fastest(&loaded, &open, args.bytes, &mut allocator::at);
@@ -276,7 +276,7 @@ struct Summary {
 
 impl Summary {
     fn new(made: &Made, stages: &Stages) -> Summary {
-        let Made { compiled, choice, chosen, candidates } = made;
+        let Made { compiled, choice, chosen, candidates, .. } = made;
         let plan = compiled.plan.plan();
         Summary {
             algorithm: plan.header.algorithm.clone(),

@@ -52,6 +52,8 @@ pub struct Made {
     pub chosen: Chosen,
     /// The algorithms that it was taken of, where only a collective was named: the fastest first.
     pub candidates: Vec<Candidate>,
+    /// Those that could not be, and why.
+    pub excluded: Vec<Excluded>,
 }
 
 /// An algorithm that was considered, where only a collective was named.
@@ -61,6 +63,15 @@ pub struct Candidate {
     pub algorithm: String,
     /// What the model predicts; none, where it was not asked.
     pub seconds: Option<f64>,
+}
+
+/// An algorithm that does not serve.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Excluded {
+    /// Its full name.
+    pub algorithm: String,
+    /// Why not: a fragment.
+    pub why: String,
 }
 
 /// What a plan is to be made for, where no algorithm is named.
@@ -74,6 +85,8 @@ pub struct Open {
     pub params: Vec<(String, String)>,
     /// What calls combine with.
     pub op: Op,
+    /// Every form of those wanted must be served, not only one of them.
+    pub every_form: bool,
 }
 
 /// Why there is no plan.
@@ -83,6 +96,19 @@ pub enum NotMade {
     Misuse(Misuse),
     /// The program is wrong, or not for this world.
     Failed(PipelineFailure),
+}
+
+impl NotMade {
+    /// In a fragment.
+    pub fn brief(&self) -> String {
+        match self {
+            NotMade::Misuse(misuse) => misuse.message.clone(),
+            NotMade::Failed(PipelineFailure::Excluded { why, .. }) => format!("it requires {why}"),
+            NotMade::Failed(PipelineFailure::Wrong(found)) => {
+                found.first().map_or("it is wrong".to_string(), |diagnostic| diagnostic.title.clone())
+            }
+        }
+    }
 }
 
 impl From<Misuse> for NotMade {
@@ -113,7 +139,7 @@ impl How {
         let wanted = self.wanted(bytes);
         let (compiled, chosen) =
             pipeline::compile_for(loaded, request, &wanted, &self.topology, &self.limits, at_stage)?;
-        Ok(Made { compiled, choice, chosen, candidates: Vec::new() })
+        Ok(Made { compiled, choice, chosen, candidates: Vec::new(), excluded: Vec::new() })
     }
 
     /// Compiles the algorithm that is predicted to be the fastest of a collective's, of those that serve the operator, and the
@@ -138,10 +164,12 @@ impl How {
         let mut best: Option<(Request, Made)> = None;
         let mut fallback: Option<(Request, Made)> = None;
         let mut failure: Option<NotMade> = None;
-        let mut candidates = Vec::new();
+        let (mut candidates, mut excluded) = (Vec::new(), Vec::new());
         for id in all {
             let is_usual = named(id) == usual;
+            let mut exclude = |why: String| excluded.push(Excluded { algorithm: named(id).to_string(), why });
             if ranks > MOST_RANKS && !is_usual {
+                exclude(format!("in worlds of more than {MOST_RANKS} ranks only the table's is compiled"));
                 continue;
             }
             let made = self.request(loaded, id, open).map_err(NotMade::Misuse).and_then(|request| {
@@ -152,12 +180,17 @@ impl How {
                 Ok(made) => made,
                 // The table's is there for every world; others may be excluded, or need more than the machine has.
                 Err(why) => {
+                    exclude(why.brief());
                     failure = if is_usual { Some(why) } else { failure };
                     continue;
                 }
             };
             // What cannot serve the call is taken only where nothing can, and the call then says why not.
-            let serves = self.serves(&made.compiled.plan.header, open.op);
+            let refusal = self.refusal(&made.compiled.plan.header, open);
+            let serves = refusal.is_none();
+            if let Some(why) = refusal {
+                exclude(why);
+            }
             let seconds = made.chosen.best.map(|best| best.1).filter(|_| serves);
             if serves {
                 candidates.push(Candidate { algorithm: named(id).to_string(), seconds });
@@ -179,7 +212,7 @@ impl How {
         candidates.sort_by(|a, b| {
             a.seconds.unwrap_or(f64::INFINITY).total_cmp(&b.seconds.unwrap_or(f64::INFINITY))
         });
-        made.candidates = candidates;
+        (made.candidates, made.excluded) = (candidates, excluded);
         Ok((request, made))
     }
 
@@ -193,11 +226,18 @@ impl How {
         request::one_root(&loaded.program, id, &shape, &request::given(algorithm, &of.params)?)
     }
 
-    /// Whether a plan can serve calls with an operator, in the form that is wanted if only one is.
-    pub fn serves(&self, header: &Header, op: Op) -> bool {
-        let Forms { disjoint, same } = self.forms;
-        let form = (disjoint && header.forms.disjoint) || (same && header.forms.same);
-        header.serves(op) && form
+    /// Why a plan does not serve such calls; none, if it does.
+    pub fn refusal(&self, header: &Header, open: &Open) -> Option<String> {
+        let (wanted, has) = (self.forms, header.forms);
+        let lacks =
+            [(wanted.disjoint && !has.disjoint, "out of place"), (wanted.same && !has.same, "in place")];
+        let lacks = lacks.iter().filter(|lack| lack.0).map(|lack| lack.1);
+        let all = [wanted.disjoint, wanted.same].iter().filter(|&&wanted| wanted).count();
+        match lacks.clone().next() {
+            Some(form) if open.every_form || lacks.count() == all => Some(format!("it does not run {form}")),
+            _ if !header.serves(open.op) => Some(format!("it does not serve {}", open.op)),
+            _ => None,
+        }
     }
 }
 

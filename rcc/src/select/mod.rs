@@ -1,3 +1,198 @@
-//! Which algorithm serves a call, and why not another.
+//! Which algorithm serves a call, laid out how, and why not another.
+//!
+//! In: a call ([`Ask`]), the machine, what has been measured ([`tuning`]). Out: a plan, its channels' geometry, and a [`Verdict`]: what it
+//! was taken for, and for each other algorithm why not. In this order: what was measured on this machine (a tuning file), what was
+//! measured on a machine of this class (built in), what the cost model predicts, and for worlds too large to compile all algorithms
+//! a [`table`]. The one hard idea: it is a function of what all ranks share, so all that select select alike.
 
 pub mod table;
+pub mod tuning;
+mod verdict;
+
+use compiler::chooser::{Effort, Fixed};
+use compiler::cost::topology::Topology;
+use compiler::limits::Limits;
+use compiler::options::Direct;
+use compiler::pipeline::Loaded;
+use plan::dtype::{Dtype, Op};
+use plan::plan::Forms;
+use plan::verify::VerifiedPlan;
+use runtime::error::Error;
+use runtime::exec::Shape;
+use runtime::job::{Geometry, Job};
+
+use self::tuning::{Entry, Row, Tuning};
+pub use self::verdict::{Because, Other, Verdict};
+use crate::collective::Collective;
+use crate::make::{self, Excluded, How, Made, NotMade, Open};
+
+/// A call for which a plan is wanted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ask {
+    /// Of what.
+    pub collective: Collective,
+    /// Among how many ranks.
+    pub ranks: u32,
+    /// Its root, where it has one.
+    pub root: Option<u32>,
+    /// Its size, as `convention` counts.
+    pub bytes: u64,
+    /// Elements of a block.
+    pub elements: u64,
+    /// Their type, or one of the same size.
+    pub dtype: Dtype,
+    /// The operator, or one of the same kind.
+    pub op: Op,
+    /// The forms that it must serve.
+    pub forms: Forms,
+    /// Peers may reach into its buffers.
+    pub registered: bool,
+}
+
+/// What selection knows of the machine.
+#[derive(Debug, Clone)]
+pub struct Selection {
+    /// The machine for the cost model.
+    pub topology: Topology,
+    /// What was measured, first what counts first.
+    pub tunings: Vec<Tuning>,
+}
+
+/// What was selected.
+#[derive(Debug)]
+pub struct Selected {
+    /// The plan.
+    pub plan: VerifiedPlan,
+    /// Of its channels.
+    pub geometry: Geometry,
+    /// What for, and instead of what.
+    pub verdict: Verdict,
+}
+
+/// Why nothing could be selected.
+#[derive(Debug)]
+pub enum Unselected {
+    /// No algorithm has a plan for it.
+    NotMade(NotMade),
+    /// A plan has no geometry for it.
+    Runtime(Error),
+}
+
+impl Selection {
+    /// For this machine as the cost model sees it, and what was measured on machines of its class.
+    pub fn of(topology: Topology, tuning: Option<Tuning>) -> Selection {
+        let tunings = tuning.into_iter().chain(tuning::builtin(&topology)).collect();
+        Selection { topology, tunings }
+    }
+
+    /// The plan for a call.
+    ///
+    /// # Errors
+    /// Why no algorithm has one.
+    pub fn select(&self, loaded: &Loaded, ask: &Ask) -> Result<Selected, Unselected> {
+        for tuning in &self.tunings {
+            let Some(row) = tuning.row(ask) else { continue };
+            if let Some(selected) = self.measured(loaded, ask, tuning, row) {
+                return Ok(selected);
+            }
+        }
+        let how = self.how(ask, &Entry::default());
+        let (_, made) =
+            how.fastest(loaded, &ask.open(), Some(ask.bytes), &mut |_| {}).map_err(Unselected::NotMade)?;
+        let verdict = Verdict::predicted(&made, &self.topology);
+        selected(made, ask, &Entry::default(), verdict).map_err(Unselected::Runtime)
+    }
+
+    /// The plan of one candidate.
+    ///
+    /// # Errors
+    /// Why there is none, or why it does not serve the call.
+    pub fn candidate(&self, loaded: &Loaded, ask: &Ask, entry: &Entry) -> Result<Selected, Excluded> {
+        let excluded = |why: String| Excluded { algorithm: entry.algorithm.clone(), why };
+        let (how, open) = (self.how(ask, entry), ask.open());
+        let id = loaded.program.find(&entry.algorithm);
+        let id = id.ok_or_else(|| excluded("it is not in the standard library".to_string()))?;
+        let request = how.request(loaded, id, &open).map_err(|misuse| excluded(misuse.message))?;
+        let made = how.make(loaded, &request, Some(ask.bytes), &mut |_| {});
+        let made = made.map_err(|failure| excluded(NotMade::Failed(failure).brief()))?;
+        match how.refusal(&made.compiled.plan.header, &open) {
+            Some(why) => Err(excluded(why)),
+            None => {
+                let verdict = Verdict::predicted(&made, &self.topology);
+                selected(made, ask, entry, verdict).map_err(|error| excluded(error.message.clone()))
+            }
+        }
+    }
+
+    /// The first of a row that serves.
+    fn measured(&self, loaded: &Loaded, ask: &Ask, tuning: &Tuning, row: &Row) -> Option<Selected> {
+        let mut excluded = Vec::new();
+        for (at, entry) in row.candidates.iter().enumerate() {
+            match self.candidate(loaded, ask, entry) {
+                Err(why) => excluded.push(why),
+                Ok(selected) => {
+                    let verdict = Verdict::measured(tuning, row, at, excluded, loaded, ask.collective);
+                    return Some(Selected { verdict, ..selected });
+                }
+            }
+        }
+        None
+    }
+
+    /// How plans for a call are made.
+    fn how(&self, ask: &Ask, entry: &Entry) -> How {
+        let fixed = Fixed {
+            blocks: entry.blocks,
+            // What peers cannot reach into, they do not.
+            direct: (!ask.registered).then_some(Direct::Never),
+            slots: entry.slots,
+            slice_bytes: entry.slice_bytes,
+            ..Fixed::default()
+        };
+        How {
+            fixed,
+            dtype: ask.dtype,
+            forms: ask.forms,
+            effort: Effort::Quick,
+            topology: self.topology.clone(),
+            limits: Limits::default(),
+        }
+    }
+}
+
+impl Ask {
+    /// The same as what `make` is asked.
+    fn open(&self) -> Open {
+        let root = self.root.map(|root| ("root".to_string(), root.to_string()));
+        Open {
+            collective: self.collective,
+            shape: vec![self.ranks],
+            params: root.into_iter().collect(),
+            op: self.op,
+            every_form: true,
+        }
+    }
+}
+
+/// With the geometry of its channels: as was chosen, or fixed; for messages of all calls of the size's class, where they are longer.
+fn selected(made: Made, ask: &Ask, entry: &Entry, verdict: Verdict) -> Result<Selected, Error> {
+    let Made { compiled, chosen, .. } = made;
+    let plan = compiled.plan;
+    let shape = Shape {
+        elements: ask.elements.saturating_mul(4),
+        dtype: ask.dtype,
+        op: ask.op,
+        in_place: !plan.header.forms.disjoint,
+    };
+    let slots = entry.slots.or(chosen.best.map(|best| best.0.slots));
+    let job = Job { slots, slot_bytes: entry.slice_bytes, ..Job::new(shape) };
+    let geometry = Geometry::of(&plan, &job)?;
+    Ok(Selected { plan, geometry, verdict })
+}
+
+/// The standard algorithms of a collective that are neither the one taken nor among those told of.
+fn untold(loaded: &Loaded, collective: Collective, told: &[&str]) -> Vec<String> {
+    let all = make::algorithms(loaded, collective).into_iter();
+    let names = all.map(|id| loaded.program.algorithm(id).name.clone());
+    names.filter(|name| !told.contains(&name.as_str())).collect()
+}

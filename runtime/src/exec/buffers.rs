@@ -66,6 +66,15 @@ impl<'a> Buffers<'a> {
         self
     }
 
+    /// The registered memory of a `Send` buffer.
+    #[must_use]
+    pub fn send_registered(mut self, buffer: BufferId, memory: &'a Registered) -> Buffers<'a> {
+        // Never written, as above; peers read it, which its owner has lent to them.
+        self.areas[buffer.index()] =
+            Area { start: memory.start(), bytes: memory.bytes().len() as u64, registered: true };
+        self
+    }
+
     /// The memory of a `Recv` buffer.
     #[must_use]
     pub fn recv(mut self, buffer: BufferId, memory: &'a mut [u8]) -> Buffers<'a> {
