@@ -6,9 +6,11 @@
 use std::ops::Range;
 
 use plan::dtype::{Dtype, Op};
+use runtime::comm::PlanId;
 use runtime::error::{Error, Kind};
 use runtime::exec::Shape;
 use runtime::exec::buffers::Buffers;
+use runtime::small;
 
 use super::key::Call;
 use super::{Communicator, no_rank};
@@ -252,7 +254,7 @@ impl Communicator {
     /// # Errors
     /// [`Kind::Late`] if some rank does not come, or what ended the communicator.
     pub fn barrier(&mut self) -> Result<(), Error> {
-        self.inner.barrier()
+        self.inner.small(&small::Call::BARRIER, &mut small::Buffers::none())
     }
 
     /// A call with send and receive memory apart; a rank may lack one of them.
@@ -266,6 +268,12 @@ impl Communicator {
         let registered = all_of(send.map(|send| send.registered().is_some()))
             && all_of(recv.as_ref().map(|recv| recv.registered().is_some()));
         let call = Call { registered, ..call };
+        if let Some(small) = call.small(self.world()) {
+            self.told(&call, None);
+            let input = send.map_or(&[][..], |send| bytes(send.elements()));
+            let output = recv.map_or(&mut [][..], |recv| bytes_mut(recv.elements_mut()));
+            return self.inner.small(&small, &mut small::Buffers::apart(input, output));
+        }
         let ready = self.ready(&call)?;
         let mut buffers = Buffers::new(self.inner.plan(ready.plan));
         if let (Some(send), Some(buffer)) = (send, ready.send) {
@@ -284,7 +292,7 @@ impl Communicator {
                 false => buffers.recv(buffer, bytes_mut(recv.elements_mut())),
             };
         }
-        self.told(&call, ready.plan);
+        self.told(&call, Some(ready.plan));
         self.inner.call(ready.plan, shape(&call), &mut buffers)
     }
 
@@ -297,6 +305,11 @@ impl Communicator {
         recv: Option<Range<usize>>,
     ) -> Result<(), Error> {
         let call = Call { registered: data.registered().is_some(), in_place: true, ..call };
+        if let Some(small) = call.small(self.world()) {
+            self.told(&call, None);
+            let both = bytes_mut(data.elements_mut());
+            return self.inner.small(&small, &mut small::Buffers::in_place(both));
+        }
         let ready = self.ready(&call)?;
         let size = size_of::<T>();
         let part = |range: Range<usize>| range.start * size..range.end * size;
@@ -314,13 +327,13 @@ impl Communicator {
             Some(piece) => buffers.registered(piece.memory_mut(), parts)?,
             None => buffers.same(bytes_mut(data.elements_mut()), parts)?,
         };
-        self.told(&call, ready.plan);
+        self.told(&call, Some(ready.plan));
         self.inner.call(ready.plan, shape(&call), &mut buffers)
     }
 
-    /// Says which plan a call runs to whoever listens to `rcc::call`.
+    /// Says which plan a call runs (none: it is small, and goes without) to whoever listens to `rcc::call`.
     #[inline]
-    fn told(&self, call: &Call, plan: runtime::comm::PlanId) {
+    fn told(&self, call: &Call, plan: Option<PlanId>) {
         tracing::debug!(
             target: "rcc::call",
             collective = call.collective.name(),
@@ -331,7 +344,7 @@ impl Communicator {
             registered = call.registered,
             root = call.root,
             rank = self.rank(),
-            plan = self.inner.plan(plan).header.algorithm,
+            plan = plan.map_or("none", |plan| &self.inner.plan(plan).header.algorithm),
         );
     }
 

@@ -4,7 +4,9 @@
 //! one to the next; each is served by the plan that is selected for the size in its middle.
 
 use plan::dtype::{Dtype, Factor, Op};
+use plan::ids::RankId;
 use plan::plan::Forms;
+use runtime::small;
 
 use super::open::of_size;
 use crate::collective::Collective;
@@ -43,6 +45,29 @@ impl Call {
     #[inline]
     pub(super) fn bytes(&self) -> u64 {
         self.elements.saturating_mul(u64::from(self.blocks)).saturating_mul(u64::from(self.dtype.size()))
+    }
+
+    /// The same for the path beside plans, if it is small enough for that.
+    #[inline]
+    pub(super) fn small(&self, ranks: u32) -> Option<small::Call> {
+        if self.elements > small::MOST as u64 {
+            return None;
+        }
+        let root = RankId(self.root.unwrap_or(0));
+        let collective = match self.collective {
+            Collective::Allgather => small::Collective::Allgather,
+            Collective::Allreduce => small::Collective::Allreduce,
+            Collective::Alltoall => small::Collective::Alltoall,
+            Collective::Broadcast => small::Collective::Broadcast { root },
+            Collective::Gather => small::Collective::Gather { root },
+            Collective::Reduce => small::Collective::Reduce { root },
+            Collective::Reducescatter => small::Collective::Reducescatter,
+            Collective::Scatter => small::Collective::Scatter { root },
+            Collective::Barrier => small::Collective::Barrier,
+            Collective::Alltonext | Collective::Sendrecv => return None,
+        };
+        let call = small::Call { collective, elements: self.elements, dtype: self.dtype, op: self.op };
+        call.fits(ranks).then_some(call)
     }
 
     /// What its plan is looked up by.

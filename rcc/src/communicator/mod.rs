@@ -2,7 +2,8 @@
 //!
 //! In: ranks, as for `runtime::comm`; typed buffers. Out: calls. The one hard idea: what a call needs of a plan is a function of what
 //! all ranks say alike (collective, root, size class, size of an element, kind of operator, form, kind of memory); it is looked up under one
-//! number, and only where it is not there do ranks stop to agree on it ([`open`]).
+//! number, and only where it is not there do ranks stop to agree on it (`open`). Calls of which no buffer has more than 4 KiB go beside
+//! plans (`runtime::small`).
 //!
 //! | file | what |
 //! |---|---|
