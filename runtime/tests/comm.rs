@@ -6,16 +6,12 @@
 extern crate plan as rcc_plan;
 
 mod plans;
-
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
+mod ranks;
 
 use plan::dtype::{Dtype, Op};
 use plan::ids::{BufferId, RankId};
-use plan::plan::Role;
-use plan::reference::{self, Reference};
 use plan::verify::{Limits, VerifiedPlan, verify};
+use ranks::{LONG, SOON, checked, fill, next, options, shape, together, wrong};
 use rcc_runtime::bootstrap::reserve::Reserved;
 use rcc_runtime::bootstrap::{Secret, Settings};
 use rcc_runtime::comm::{Communicator, Options, PlanId};
@@ -24,86 +20,8 @@ use rcc_runtime::exec::Shape;
 use rcc_runtime::exec::buffers::{Buffers, Memory};
 use rcc_runtime::memory::hall::{self, Hall};
 use rcc_runtime::watch;
-
-/// For how long a rank waits that will wait in vain; and one that will not, however busy the machine is.
-const SOON: Duration = Duration::from_millis(400);
-const LONG: Duration = Duration::from_secs(60);
-
-fn options(patience: Duration) -> Options {
-    Options { late: patience, stalled: patience, registered: 1 << 20, ..Options::default() }
-}
-
-fn shape(elements: u64) -> Shape {
-    Shape { elements, dtype: Dtype::F32, op: Op::Sum, in_place: false }
-}
-
-/// Each rank of a communicator of threads does `part`.
-fn together<T: Send>(world: u32, options: &Options, part: impl Fn(Communicator) -> T + Sync) -> Vec<T> {
-    let all = Communicator::threads(world, options).unwrap();
-    std::thread::scope(|scope| {
-        let part = &part;
-        let threads: Vec<_> = all.into_iter().map(|one| scope.spawn(move || part(one))).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
-    })
-}
-
-fn fill(plan: &VerifiedPlan, rank: RankId, shape: Shape, seed: u64, memory: &mut Memory) {
-    for (b, buffer) in plan.buffers.iter().enumerate() {
-        let b = BufferId::new(b);
-        if buffer.role == Role::Recv && !shape.in_place {
-            memory.bytes_mut(b).fill(0xa5);
-        }
-        if buffer.role == Role::Send && buffer.at.holds(rank) {
-            reference::fill(shape.dtype, shape.op, seed, rank, b, memory.bytes_mut(b));
-        }
-    }
-}
-
-/// How many elements differ from what the plan promises this rank.
-fn wrong(plan: &VerifiedPlan, rank: RankId, shape: Shape, seed: u64, memory: &Memory) -> u64 {
-    let promise = Reference::new(&plan.promise);
-    let size = u64::from(shape.dtype.size());
-    let mut wrong = 0;
-    for (b, buffer) in plan.buffers.iter().enumerate().filter(|(_, buffer)| buffer.role == Role::Recv) {
-        let b = BufferId::new(b);
-        if !buffer.at.holds(rank) {
-            continue;
-        }
-        for (block, list) in promise.clauses(b, rank) {
-            let operands: Vec<Vec<u8>> = list
-                .iter()
-                .map(|place| {
-                    let mut operand = vec![0; (shape.elements * size) as usize];
-                    let first = u64::from(place.block) * shape.elements;
-                    let of = (place.rank, place.buffer);
-                    reference::fill_from(shape.dtype, shape.op, seed, of.0, of.1, first, &mut operand);
-                    operand
-                })
-                .collect();
-            let operands: Vec<&[u8]> = operands.iter().map(Vec::as_slice).collect();
-            let start = (u64::from(block) * shape.elements * size) as usize;
-            let got = &memory.bytes(b)[start..][..(shape.elements * size) as usize];
-            wrong += reference::check(shape.dtype, shape.op, &operands, got).count;
-        }
-    }
-    wrong
-}
-
-/// One call, checked.
-fn checked(comm: &mut Communicator, id: PlanId, shape: Shape, seed: u64) -> Result<(), Error> {
-    let (plan, rank) = (Arc::clone(comm.plan(id)), comm.rank());
-    let mut memory = comm.memory(id, shape)?;
-    fill(&plan, rank, shape, seed, &mut memory);
-    comm.call(id, shape, &mut memory.buffers())?;
-    assert_eq!(wrong(&plan, rank, shape, seed, &memory), 0, "{} {shape:?}", plan.header.algorithm);
-    Ok(())
-}
-
-/// Numbers that are the same at all ranks.
-fn next(state: &mut u64) -> u64 {
-    *state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-    *state >> 33
-}
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 #[test]
 fn many_calls_of_many_plans_and_shapes() {

@@ -8,12 +8,11 @@
 use std::sync::atomic::Ordering;
 
 use super::Communicator;
-use super::flight::Flights;
-use super::lane::Lane;
+use super::engine::{Inside, SUSPECT};
+use super::meeting::Meeting;
 use crate::call::Record;
 use crate::error::Error;
 use crate::exec::drive::{Stop, pause};
-use crate::memory::hall::Hall;
 use crate::wait::Waiter;
 use crate::watch;
 
@@ -25,50 +24,44 @@ impl Communicator {
     /// [`Kind::Mismatch`](crate::error::Kind), at all ranks, if another rank comes with another record or makes another call; [`Kind::Late`](crate::error::Kind) if one does not
     /// come; and what ended the communicator.
     pub fn agree(&mut self, record: &Record) -> Result<(), Error> {
-        self.flights.agree(&self.hall, &mut self.lanes, record)
+        self.seat.enter().agree(record)
     }
 
-    /// What each rank says about `what`, in their order; at most 1 MiB each. Calls that are under way end before.
+    /// What each rank says about `what`, in their order. Calls that are under way go on.
     ///
     /// # Errors
-    /// What the meeting finds, and what ended the communicator.
+    /// [`Kind::Mismatch`](crate::error::Kind) if another rank is at something else; [`Kind::Late`](crate::error::Kind) if one does not
+    /// come; and what ended the communicator.
     pub fn gather(&mut self, what: &str, own: &[u8]) -> Result<Vec<Vec<u8>>, Error> {
-        self.settled()?;
         self.meeting.gather(what, own)
-    }
-
-    /// Waits until no call is under way: who is at a meeting drives none.
-    pub(super) fn settled(&mut self) -> Result<(), Error> {
-        self.flights.until(&self.hall, &mut self.lanes, Flights::all_over);
-        match self.hall.board().cause() {
-            None => Ok(()),
-            Some(cause) => Err(cause),
-        }
     }
 }
 
-impl Flights {
+impl Inside<'_> {
     /// As [`Communicator::agree`].
-    fn agree(&mut self, hall: &Hall, lanes: &mut [Lane], record: &Record) -> Result<(), Error> {
+    fn agree(&mut self, record: &Record) -> Result<(), Error> {
+        let engine = self.engine();
+        let (hall, rank) = (&*engine.hall, engine.rank);
         if let Some(cause) = hall.board().cause() {
             return Err(cause);
         }
-        let call = self.next_call();
-        let (rank, late) = (self.rank(), self.patience().late);
+        let call = self.flights.next_call();
+        let (policy, late) = (engine.patience.policy, engine.patience.late);
         let own = hall.rank(rank);
         let number = own.record(record);
         own.calls(call, number);
         own.entered.store(call, Ordering::Release);
         (0..hall.shape().ranks()).for_each(|peer| hall.rank(plan::ids::RankId(peer)).ring());
         let all = || watch::absent(hall, call).is_empty();
-        let mut waiter = Waiter::new(self.patience().policy);
-        let mut suspect = super::flight::SUSPECT;
+        let mut waiter = Waiter::new(policy);
+        let mut suspect = SUSPECT;
         while !all() {
-            if self.turn(hall, lanes) {
+            if self.turn() {
                 waiter.reset();
                 continue;
             }
-            match pause(&mut waiter, hall, rank, late, all) {
+            let elsewhere = self.others();
+            match pause(&mut waiter, hall, rank, late, || elsewhere || all()) {
                 None => {}
                 Some(Stop::Deadline { waited }) => {
                     hall.board().abort(&watch::not_entered(hall, call, waited));
@@ -77,7 +70,7 @@ impl Flights {
                 Some(_) => {}
             }
             if let Some(cause) = hall.board().cause() {
-                self.stop(hall, lanes, Stop::Aborted);
+                self.stop(Stop::Aborted);
                 return Err(cause);
             }
             if waiter.waited() > suspect {
@@ -85,17 +78,19 @@ impl Flights {
                 if let Some((from, call)) = watch::otherwise(hall, rank, call) {
                     hall.board().abort(&watch::mismatch(hall, rank, from, call));
                 } else if let Some(from) = watch::gone(hall, rank, call).filter(|_| !all()) {
-                    hall.board().abort(&watch::has_gone(hall, from, call));
+                    hall.board().abort(&watch::has_gone(hall, from, &format!("others are in call {call}")));
+                } else if let Some(error) = watch::elsewhere(hall, rank) {
+                    hall.board().abort(&error);
                 }
             }
         }
         if let Some((from, call)) = watch::otherwise(hall, rank, call) {
             let error = watch::mismatch(hall, rank, from, call);
             hall.board().abort(&error);
-            self.stop(hall, lanes, Stop::Aborted);
+            self.stop(Stop::Aborted);
             return Err(hall.board().cause().unwrap_or(error));
         }
-        self.passed(hall, call);
+        self.flights.passed(hall, call);
         Ok(())
     }
 }

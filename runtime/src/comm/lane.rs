@@ -63,11 +63,6 @@ impl Lane {
             },
         }
     }
-
-    /// The plan.
-    pub(super) fn plan(&self) -> &Arc<VerifiedPlan> {
-        &self.borrow_owner().plan
-    }
 }
 
 fn make(hall: &Arc<Hall>, plan: &VerifiedPlan, geometry: Geometry) -> Result<std::os::fd::OwnedFd, Error> {

@@ -10,13 +10,27 @@
 //!   `Mismatch` that shows both sides.
 //! - The first error that ends a call ends the communicator, at all ranks: every later call returns it. What is found wrong with
 //!   the arguments of one rank (kinds `Invalid`, `Unsupported`) before it has entered a call ends nothing.
-//! - A rank makes progress while it is inside: whoever waits for one call drives all of them.
+//! - A rank makes progress while it is inside: whoever waits for one call drives all of them, also those of communicators that were split
+//!   off, duplicated or shrunk from this one, or from which this one was, and of all ranks that [`Communicator::one_thread`] made. Other communicators of a process are not driven. With [`Options::progress`] a thread drives what nobody else does.
+//! - Calls are lent their buffers: until they return ([`Communicator::call`], [`Communicator::group`]), until a scope ends
+//!   ([`Communicator::scope`]), or for good until they are given back ([`Communicator::start`]).
+
+mod abort;
+mod assembly;
+mod engine;
 
 mod agree;
 mod flight;
+mod gate;
+mod group;
+mod handle;
 mod lane;
 mod meeting;
+mod progress;
 mod scope;
+mod shrink;
+mod split;
+mod sync;
 
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -26,10 +40,16 @@ use std::time::Duration;
 use plan::ids::RankId;
 use plan::verify::VerifiedPlan;
 
+pub use self::abort::Aborter;
 pub use self::agree::choosing;
-use self::flight::Flights;
+use self::assembly::Assembly;
+use self::engine::{Family, Seat};
+use self::flight::Ended;
+pub use self::group::{Group, group};
+pub use self::handle::{Handle, Refused};
 use self::lane::{Lane, all_well};
 pub use self::meeting::{Meeting, Room};
+use self::progress::Progress;
 pub use self::scope::{Pending, Scope};
 use crate::bootstrap::{Bootstrap, Settings};
 use crate::cpus;
@@ -55,6 +75,9 @@ pub struct Options {
     pub stalled: Duration,
     /// After how long a wait is told to `tracing`, with the ranks that are missing.
     pub warn: Duration,
+    /// Whether a thread drives calls that are under way while nobody waits: for programs that start calls and then compute. It needs
+    /// a CPU to do so. One thread serves all communicators that drive each other.
+    pub progress: bool,
 }
 
 impl Default for Options {
@@ -65,30 +88,38 @@ impl Default for Options {
             late: Duration::from_secs(600),
             stalled: Duration::from_secs(60),
             warn: Duration::from_secs(30),
+            progress: false,
         }
     }
 }
 
 /// A plan that a communicator has opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct PlanId(u32);
+pub struct PlanId {
+    /// Which communicator's: the address of something that is its own.
+    of: usize,
+    index: u32,
+}
 
 /// One rank among others.
 pub struct Communicator {
-    // Lanes refer to nothing here, but what they write for peers must end before the meeting does.
-    lanes: Vec<Lane>,
+    seat: Seat,
     plans: Vec<Opened>,
-    flights: Flights,
     hall: Arc<Hall>,
-    meeting: Box<dyn Meeting>,
+    meeting: Assembly,
     rank: RankId,
     options: Options,
     patience: Patience,
+    /// The new communicators that survivors of this one have agreed on.
+    shrunk: u64,
+    /// Where the ranks met first: whoever waits there would be told that this rank has left.
+    _origin: Option<Box<dyn Meeting>>,
 }
 
 /// A plan, its lanes, and which of them the next call takes.
 #[derive(Debug)]
 struct Opened {
+    plan: Arc<VerifiedPlan>,
     first: usize,
     next: usize,
 }
@@ -109,14 +140,19 @@ impl Communicator {
     /// # Errors
     /// [`Kind::Mismatch`] if options differ, [`Kind::Resource`] if the machine does not give the memory, and what the meeting
     /// finds.
-    pub fn join(mut meeting: Box<dyn Meeting>, options: Options) -> Result<Communicator, Error> {
+    pub fn join(meeting: Box<dyn Meeting>, options: Options) -> Result<Communicator, Error> {
+        Communicator::join_family(meeting, options, &Arc::default())
+    }
+
+    fn join_family(
+        mut meeting: Box<dyn Meeting>,
+        options: Options,
+        family: &Arc<Family>,
+    ) -> Result<Communicator, Error> {
         let (rank, world) = (RankId(meeting.rank()), meeting.world());
-        let said = format!("{} bytes registered, {} calls in flight", options.registered, options.in_flight);
-        alike(&mut *meeting, "options", &said)?;
-        if options.in_flight == 0 {
-            return Err(Error::new(Kind::Invalid, "at least one call must be allowed to be under way"));
-        }
-        let shape = hall::Shape::new(world, |_| options.registered)?.with_boxes();
+        alike(&mut *meeting, "options", &options.shared())?;
+        options.check()?;
+        let shape = options.hall(world)?;
         let made = if rank.0 == 0 { Some(Hall::create(shape.clone())) } else { None };
         let wrong = made.as_ref().and_then(|made| made.as_ref().err().cloned());
         all_well(&mut *meeting, "hall made", wrong)?;
@@ -126,17 +162,33 @@ impl Communicator {
         let hall = Arc::new(opened?);
         hall.rank(rank).pid.store(std::process::id(), Ordering::Relaxed);
         all_well(&mut *meeting, "joined", None)?;
-        let policy = Policy::of(world as usize, cpus::allowed());
+        Communicator::in_hall(hall, rank, options, family, Some(meeting))
+    }
+
+    /// One of the ranks of a hall that all of them have mapped and are in.
+    fn in_hall(
+        hall: Arc<Hall>,
+        rank: RankId,
+        options: Options,
+        family: &Arc<Family>,
+        origin: Option<Box<dyn Meeting>>,
+    ) -> Result<Communicator, Error> {
+        let policy = Policy::of(hall.shape().ranks() as usize, cpus::allowed());
         let patience = Patience { policy, stalled: options.stalled, late: options.late };
+        if options.progress {
+            Progress::start(family)?;
+        }
+        let (same, with) = (Arc::clone(&hall), Arc::clone(family));
         Ok(Communicator {
-            lanes: Vec::new(),
+            seat: Seat::new(Arc::clone(&hall), rank, patience, options.warn, family),
             plans: Vec::new(),
-            flights: Flights::new(rank, world, patience, options.warn),
+            meeting: Assembly::new(same, rank, with, patience, options.warn),
             hall,
-            meeting,
             rank,
             options,
             patience,
+            shrunk: 0,
+            _origin: origin,
         })
     }
 
@@ -164,10 +216,30 @@ impl Communicator {
     /// # Errors
     /// As [`Communicator::join`].
     pub fn threads(world: u32, options: &Options) -> Result<Vec<Communicator>, Error> {
+        Communicator::rooms(world, options, |_| Arc::default())
+    }
+
+    /// Communicators for `world` ranks that one thread holds, as with [`group`]: they drive each other.
+    ///
+    /// # Errors
+    /// As [`Communicator::join`].
+    pub fn one_thread(world: u32, options: &Options) -> Result<Vec<Communicator>, Error> {
+        let family = Arc::default();
+        Communicator::rooms(world, options, |_| Arc::clone(&family))
+    }
+
+    fn rooms(
+        world: u32,
+        options: &Options,
+        family: impl Fn(u32) -> Arc<Family>,
+    ) -> Result<Vec<Communicator>, Error> {
         let rooms = Room::for_all(world, options.late);
-        let join = |room| Communicator::join(Box::new(room), options.clone());
         std::thread::scope(|scope| {
-            let threads: Vec<_> = rooms.into_iter().map(|room| scope.spawn(move || join(room))).collect();
+            let join = |room: Room| {
+                let family = family(Meeting::rank(&room));
+                scope.spawn(move || Communicator::join_family(Box::new(room), options.clone(), &family))
+            };
+            let threads: Vec<_> = rooms.into_iter().map(join).collect();
             let lost = |_| Err(Error::new(Kind::Internal, "a rank panicked while it joined"));
             threads.into_iter().map(|thread| thread.join().unwrap_or_else(lost)).collect()
         })
@@ -197,7 +269,6 @@ impl Communicator {
     /// # Errors
     /// As for [`Communicator::open`]; [`Kind::Invalid`] if these are fewer slots than the plan needs.
     pub fn open_with(&mut self, plan: &Arc<VerifiedPlan>, geometry: Geometry) -> Result<PlanId, Error> {
-        self.settled()?;
         let algorithm = &plan.header.algorithm;
         let Geometry { slots, slot_bytes } = geometry;
         let said = format!(
@@ -205,19 +276,22 @@ impl Communicator {
             plan.content_hash(),
             plan.header.ranks
         );
-        alike(&mut *self.meeting, "plan", &said)?;
+        alike(&mut self.meeting, "plan", &said)?;
         if plan.header.ranks != self.world() {
             let (is, has) = (plan.header.ranks, self.world());
             let message = format!("`{algorithm}` is a plan for {is} ranks, and this communicator has {has}");
             return Err(Error::new(Kind::Invalid, message).help("compile it for the communicator's world"));
         }
-        let first = self.lanes.len();
+        let mut lanes = Vec::new();
         for _ in 0..self.options.in_flight {
-            let lane = Lane::open(&mut *self.meeting, &self.hall, plan, geometry, self.patience)?;
-            self.lanes.push(lane);
+            lanes.push(Lane::open(&mut self.meeting, &self.hall, plan, geometry, self.patience)?);
         }
-        self.plans.push(Opened { first, next: 0 });
-        Ok(PlanId(self.plans.len() as u32 - 1))
+        let mut inside = self.seat.enter();
+        let first = inside.lanes.len();
+        inside.lanes.extend(lanes);
+        drop(inside);
+        self.plans.push(Opened { plan: Arc::clone(plan), first, next: 0 });
+        Ok(PlanId { of: self.tag(), index: self.plans.len() as u32 - 1 })
     }
 
     /// What a plan says.
@@ -225,7 +299,8 @@ impl Communicator {
     /// # Panics
     /// If it is a plan of another communicator.
     pub fn plan(&self, plan: PlanId) -> &Arc<VerifiedPlan> {
-        self.lanes[self.plans[plan.0 as usize].first].plan()
+        assert_eq!(plan.of, self.tag(), "a plan of another communicator");
+        &self.plans[plan.index as usize].plan
     }
 
     /// One call; returns when the result is there and nobody touches the buffers any more.
@@ -247,19 +322,22 @@ impl Communicator {
     /// What is wrong with the arguments, or what ended the call at all ranks.
     #[inline]
     pub fn small(&mut self, call: &small::Call, buffers: &mut small::Buffers<'_>) -> Result<(), Error> {
+        let mut inside = self.seat.enter();
         // SAFETY: the call has ended when this function returns (nothing unwinds in a short wait, and a scope waits also then); until
         // then it has the buffers to itself.
-        let number = unsafe { self.flights.issue_small(&self.hall, call, buffers) }?;
-        if self.flights.wait_shortly(&self.hall) {
+        let number = unsafe { inside.issue_small(call, buffers) }?;
+        if inside.wait_shortly() {
             return Ok(());
         }
+        drop(inside);
         Scope::new(self).wait_for(number)
     }
 
     /// Goes on with its numbers as if so many calls had been made: for tests. All ranks do so, before the first call.
     #[doc(hidden)]
     pub fn number_from(&mut self, calls: u64) {
-        self.flights.number_from(&self.hall, calls);
+        let hall = &self.hall;
+        self.seat.enter().flights.number_from(hall, calls);
     }
 
     /// Several calls at once: what is started within has ended when this returns. It also returns the error of the first call
@@ -292,8 +370,18 @@ impl Communicator {
         if self.hall.board().complete(complete) {
             (0..ranks as u32).for_each(|rank| self.hall.rank(RankId(rank)).ring());
         }
-        let hall = Arc::clone(&self.hall);
-        self.flights.barrier(&self.hall, &mut self.lanes, || hall.board().complete(complete))
+        let hall = &self.hall;
+        self.seat.enter().barrier(|| hall.board().complete(complete))
+    }
+
+    /// What ended the communicator, if something has: every call returns it from now on. What is left is [`Communicator::shrink`].
+    pub fn failure(&self) -> Option<Error> {
+        self.hall.board().cause()
+    }
+
+    /// Something that can end the communicator at all ranks, from any thread, whatever this rank is in.
+    pub fn aborter(&self) -> Aborter {
+        Aborter::new(Arc::clone(&self.hall), self.rank)
     }
 
     /// Zeroed memory that peers may reach into, from what this rank has of it.
@@ -310,43 +398,84 @@ impl Communicator {
     /// What is wrong with the shape, or [`Kind::Resource`].
     pub fn memory(&mut self, plan: PlanId, shape: Shape) -> Result<Memory, Error> {
         let lane = self.opened(plan)?.first;
-        self.free(lane)?;
-        self.lanes[lane].with_dependent_mut(|_, rank| rank.memory(shape))
+        let mut inside = self.seat.enter();
+        inside.free(lane)?;
+        inside.lanes[lane].with_dependent_mut(|_, rank| rank.memory(shape))
     }
 
-    /// Starts a call on the plan's next lane; if that is busy, after its call has ended.
+    /// Whether buffers are what a call of this shape must have.
+    fn check(&mut self, plan: PlanId, shape: Shape, buffers: &Buffers<'_>) -> Result<(), Error> {
+        let lane = self.opened(plan)?.first;
+        let mut inside = self.seat.enter();
+        inside.free(lane)?;
+        inside.lanes[lane].with_dependent_mut(|_, rank| rank.check(shape, buffers))
+    }
+
+    /// Issues a call on the plan's next lane; if that is busy, after its call has ended.
     ///
     /// # Safety
     /// Until the call has ended the buffers' memory is there, and this call's alone (of `Send` buffers: nobody writes it).
-    unsafe fn start(&mut self, plan: PlanId, shape: Shape, buffers: &Buffers<'_>) -> Result<u64, Error> {
+    unsafe fn issue(
+        &mut self,
+        plan: PlanId,
+        shape: Shape,
+        buffers: &Buffers<'_>,
+        whose: Option<Arc<dyn Ended>>,
+    ) -> Result<u64, Error> {
         let lanes = self.options.in_flight as usize;
         let opened = self.opened(plan)?;
         let (lane, next) = (opened.first + opened.next, (opened.next + 1) % lanes);
-        self.free(lane)?;
-        self.lanes[lane].with_dependent_mut(|_, rank| rank.check(shape, buffers))?;
+        let mut inside = self.seat.enter();
+        inside.free(lane)?;
+        inside.lanes[lane].with_dependent_mut(|_, rank| rank.check(shape, buffers))?;
         // SAFETY: checked just now, and the caller's promise.
-        let call = unsafe { self.flights.issue(&mut self.lanes, lane) }?;
-        self.plans[plan.0 as usize].next = next;
+        let call = unsafe { inside.issue(lane, whose) }?;
+        drop(inside);
+        self.plans[plan.index as usize].next = next;
         Ok(call)
     }
 
     fn opened(&self, plan: PlanId) -> Result<&Opened, Error> {
         let none = || Error::new(Kind::Invalid, "the plan was opened by another communicator");
-        self.plans.get(plan.0 as usize).ok_or_else(none)
+        self.plans.get(plan.index as usize).filter(|_| plan.of == self.tag()).ok_or_else(none)
     }
 
-    fn free(&mut self, lane: usize) -> Result<(), Error> {
-        self.flights.until(&self.hall, &mut self.lanes, |flights| !flights.busy(lane));
-        match self.hall.board().cause() {
-            None => Ok(()),
-            Some(cause) => Err(cause),
+    /// What tells this communicator from others.
+    fn tag(&self) -> usize {
+        Arc::as_ptr(self.seat.engine()).addr()
+    }
+}
+
+impl Options {
+    /// What must be the same at all ranks, in words.
+    fn shared(&self) -> String {
+        format!("{} bytes registered, {} calls in flight", self.registered, self.in_flight)
+    }
+
+    /// The hall of so many ranks.
+    fn hall(&self, world: u32) -> Result<hall::Shape, Error> {
+        Ok(hall::Shape::new(world, |_| self.registered)?.with_boxes())
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        if self.in_flight == 0 {
+            return Err(Error::new(Kind::Invalid, "at least one call must be allowed to be under way"));
         }
+        Ok(())
     }
 }
 
 impl Drop for Communicator {
-    /// Others that wait for this rank need not wait longer.
+    /// Waits for calls that are under way (who panics ends them), and says that this rank makes no more.
     fn drop(&mut self) {
+        let mut inside = self.seat.enter();
+        if inside.flights.under_way() {
+            if std::thread::panicking() {
+                self.hall.board().abort(&abort::aborted(self.rank, "it panicked with calls under way"));
+            }
+            inside.until(|flights| !flights.under_way());
+        }
+        drop(inside);
         self.hall.rank(self.rank).gone.store(1, Ordering::Release);
         (0..self.world()).for_each(|rank| self.hall.rank(RankId(rank)).ring());
     }

@@ -53,12 +53,13 @@ impl<'c, 'env> Scope<'c, 'env> {
         call: &small::Call,
         buffers: small::Buffers<'env>,
     ) -> Result<Pending, Error> {
-        let Communicator { hall, lanes, flights, .. } = &mut *self.communicator;
+        let mut inside = self.communicator.seat.enter();
         // SAFETY: what is lent is borrowed for all of `'env`, which ends after the scope does.
-        let call = unsafe { flights.issue_small(hall, call, &buffers) }?;
+        let call = unsafe { inside.issue_small(call, &buffers) }?;
+        // Before anything that might unwind.
         self.started.push(call);
         // Others may wait for this rank's part alone.
-        flights.turn(hall, lanes);
+        inside.turn();
         Ok(Pending(call))
     }
 
@@ -74,7 +75,7 @@ impl<'c, 'env> Scope<'c, 'env> {
         buffers: &Buffers<'_>,
     ) -> Result<Pending, Error> {
         // SAFETY: the caller's promise.
-        let call = unsafe { self.communicator.start(plan, shape, buffers) }?;
+        let call = unsafe { self.communicator.issue(plan, shape, buffers, None) }?;
         self.started.push(call);
         Ok(Pending(call))
     }
@@ -85,8 +86,7 @@ impl<'c, 'env> Scope<'c, 'env> {
     /// What ended it.
     #[expect(clippy::needless_pass_by_value, reason = "a call is waited for once")]
     pub fn wait(&mut self, pending: Pending) -> Result<(), Error> {
-        let Communicator { hall, lanes, flights, .. } = &mut *self.communicator;
-        let ended = flights.wait(hall, lanes, pending.0);
+        let ended = self.communicator.seat.enter().wait(pending.0);
         // Not before: if that unwinds, the scope still waits.
         self.started.retain(|&call| call != pending.0);
         ended
@@ -101,17 +101,16 @@ impl<'c, 'env> Scope<'c, 'env> {
 
     /// Lets all calls go on as far as they can for now; whether this one has ended.
     pub fn test(&mut self, pending: &Pending) -> bool {
-        let Communicator { hall, lanes, flights, .. } = &mut *self.communicator;
-        flights.turn(hall, lanes);
-        flights.is_over(pending.0)
+        let mut inside = self.communicator.seat.enter();
+        let _ = inside.turn() || inside.others();
+        inside.flights.is_over(pending.0)
     }
 
     /// Waits for all that have been started.
     pub(super) fn end(&mut self) -> Result<(), Error> {
         let mut first = Ok(());
         for call in std::mem::take(&mut self.started) {
-            let Communicator { hall, lanes, flights, .. } = &mut *self.communicator;
-            let ended = flights.wait(hall, lanes, call);
+            let ended = self.communicator.seat.enter().wait(call);
             first = first.and(ended);
         }
         first

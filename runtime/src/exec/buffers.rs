@@ -21,7 +21,7 @@ use crate::memory::registered::{self, Registered};
 use crate::memory::segment::Segment;
 
 /// A rank's buffers, borrowed for a call.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Buffers<'a> {
     areas: Vec<Area>,
     memory: PhantomData<&'a mut [u8]>,

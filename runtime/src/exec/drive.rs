@@ -37,6 +37,8 @@ pub(crate) enum Stop {
         /// Which call.
         call: u64,
     },
+    /// A peer has come to something that this rank has not come to, and not to this call.
+    Elsewhere,
     /// A peer has left.
     Gone {
         /// Which.

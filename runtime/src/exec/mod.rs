@@ -267,7 +267,14 @@ impl<'s> Rank<'s> {
             Stop::Differs { from, call } => {
                 self.give_up(watch::mismatch(self.segment.hall(), self.rank, from, call))
             }
-            Stop::Gone { from } => self.give_up(watch::has_gone(self.segment.hall(), from, self.call)),
+            Stop::Gone { from } => {
+                let others = format!("others are in call {}", self.call);
+                self.give_up(watch::has_gone(self.segment.hall(), from, &others))
+            }
+            Stop::Elsewhere => {
+                let error = watch::elsewhere(self.segment.hall(), self.rank);
+                self.give_up(error.unwrap_or_else(|| Error::new(Kind::Mismatch, "ranks do different things")))
+            }
             Stop::Astray { window } => {
                 let window = &self.machine.windows[window];
                 let name = &self.plan.buffers[window.buffer.index()].name;

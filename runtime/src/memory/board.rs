@@ -190,7 +190,8 @@ impl Board {
     /// Comes to a barrier; returns how many arrivals complete it, for [`Board::complete`].
     pub fn arrive(&self, own: &RankWords, ranks: u64) -> u64 {
         let number = own.barriers.load(Ordering::Relaxed) + 1;
-        own.barriers.store(number, Ordering::Relaxed);
+        // After the calls before it, for who counts both.
+        own.barriers.store(number, Ordering::Release);
         self.barrier.0.fetch_add(1, Ordering::AcqRel);
         number * ranks
     }

@@ -1,4 +1,5 @@
-//! What ranks share whatever they call: the board, each rank's words, each rank's registered memory, boxes for small calls.
+//! What ranks share whatever they call: the board, each rank's words and desk, each rank's registered memory, boxes for
+//! small calls.
 //!
 //! In: how many ranks, and how much registered memory each gets. Out: references into one mapping, the same in every
 //! process that computes the same [`Shape`]. What a plan needs beside (its channels, where its blocks stand) is a
@@ -11,6 +12,7 @@ use rustix::fs::SealFlags;
 
 use crate::error::{Error, Kind};
 use crate::memory::board::{Board, RankWords};
+use crate::memory::desk::{Accord, Desk};
 use crate::memory::memfd::{self, Mapping};
 use crate::small::boxes::{self, Mailbox};
 use crate::small::protocol::{Place, Progress};
@@ -21,6 +23,7 @@ const PAGE: u128 = 4096;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shape {
     ranks: Vec<RankShape>,
+    accord: usize,
     /// Where the boxes for small calls begin, if there are any.
     boxes: Option<usize>,
     bytes: u64,
@@ -29,6 +32,7 @@ pub struct Shape {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct RankShape {
     words: usize,
+    desk: usize,
     /// Registered memory.
     region: usize,
     region_bytes: usize,
@@ -51,8 +55,13 @@ impl Shape {
             end += bytes;
             start as usize
         };
+        let accord = take(size_of::<Accord>() as u128);
         let mut all: Vec<RankShape> = (0..ranks)
-            .map(|_| RankShape { words: take(size_of::<RankWords>() as u128), region: 0, region_bytes: 0 })
+            .map(|_| {
+                let words = take(size_of::<RankWords>() as u128);
+                let desk = take(size_of::<Desk>() as u128);
+                RankShape { words, desk, region: 0, region_bytes: 0 }
+            })
             .collect();
         end = end.next_multiple_of(PAGE);
         for (r, rank) in all.iter_mut().enumerate() {
@@ -65,7 +74,7 @@ impl Shape {
             let message = format!("the registered memory of {ranks} ranks would need {end} bytes");
             return Err(Error::new(Kind::Resource, message).help("use fewer bytes or fewer ranks"));
         }
-        Ok(Shape { ranks: all, boxes: None, bytes: end as u64 })
+        Ok(Shape { ranks: all, accord, boxes: None, bytes: end as u64 })
     }
 
     /// With boxes for small calls.
@@ -121,6 +130,18 @@ impl Hall {
     pub fn rank(&self, rank: RankId) -> &RankWords {
         // SAFETY: `Shape::new` laid it there, on lines of its own; made of atomics.
         unsafe { self.at(self.shape.ranks[rank.index()].words) }
+    }
+
+    /// Where a rank lays what it has to say to all.
+    pub fn desk(&self, rank: RankId) -> &Desk {
+        // SAFETY: as for `rank`.
+        unsafe { self.at(self.shape.ranks[rank.index()].desk) }
+    }
+
+    /// Where survivors agree.
+    pub fn accord(&self) -> &Accord {
+        // SAFETY: as for `rank`.
+        unsafe { self.at(self.shape.accord) }
     }
 
     /// The registered memory of a rank: its first byte in this mapping, and how many there are.

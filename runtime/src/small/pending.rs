@@ -188,7 +188,11 @@ impl Small {
         let missing = pending.map_or(Vec::new(), |pending| self.missing(hall, &pending));
         let error = match stop {
             Stop::Differs { from, call } => watch::mismatch(hall, rank, from, call),
-            Stop::Gone { from } => watch::has_gone(hall, from, number),
+            Stop::Gone { from } => watch::has_gone(hall, from, &format!("others are in call {number}")),
+            Stop::Elsewhere => {
+                let unknown = || Error::new(Kind::Mismatch, "ranks do different things");
+                watch::elsewhere(hall, rank).unwrap_or_else(unknown)
+            }
             Stop::Deadline { waited } if watch::absent(hall, number).is_empty() => {
                 watch::stalled(number, waited, missing)
             }

@@ -148,12 +148,62 @@ pub fn gone(hall: &Hall, rank: RankId, call: u64) -> Option<RankId> {
     (0..hall.shape().ranks()).map(RankId).find(left)
 }
 
-/// The error for a rank that is gone.
-pub fn has_gone(hall: &Hall, from: RankId, call: u64) -> Error {
+/// Whether a rank makes no call any more: it has left, or its process has ended.
+pub fn lost(hall: &Hall, rank: RankId) -> bool {
+    let words = hall.rank(rank);
+    words.gone.load(Ordering::Acquire) != 0 || ended(words.pid.load(Ordering::Relaxed))
+}
+
+/// The error for a rank that is gone; `others` says where that is noticed.
+pub fn has_gone(hall: &Hall, from: RankId, others: &str) -> Error {
     let process = ended(hall.rank(from).pid.load(Ordering::Relaxed));
     let how = if process { "'s process has ended" } else { " has left" };
-    let message = format!("rank {}{how}, and others are in call {call}", from.0);
+    let message = format!("rank {}{how}, and {others}", from.0);
     Error::new(Kind::PeerDied, message).culprit(from.0)
+}
+
+/// What a rank has come to, in the order in which all ranks do: calls, barriers, and exchanges in which something is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Count {
+    calls: u64,
+    barriers: u64,
+    exchanges: u64,
+}
+
+fn count(hall: &Hall, rank: RankId) -> Count {
+    let words = hall.rank(rank);
+    // Of later events first: what is read then is not older than they are.
+    let barriers = words.barriers.load(Ordering::Acquire);
+    let exchanges = hall.desk(rank).said.load(Ordering::Acquire);
+    Count { calls: words.entered.load(Ordering::Acquire), barriers, exchanges }
+}
+
+/// The error for a rank that has come to something that `rank` has not come to, while `rank` has come to something that the other has not: they
+/// differ in the order of what they do.
+pub fn elsewhere(hall: &Hall, rank: RankId) -> Option<Error> {
+    let own = count(hall, rank);
+    let (other, theirs) = (0..hall.shape().ranks()).map(RankId).find_map(|peer| {
+        // Both count upwards only: what is behind now and was ahead before is read twice.
+        let (first, second) = (count(hall, peer), count(hall, peer));
+        let counts = |c: Count| [c.calls, c.barriers, c.exchanges];
+        let pairs = || counts(own).into_iter().zip(counts(second));
+        let crossed = pairs().any(|(a, b)| a > b) && pairs().any(|(a, b)| a < b);
+        (peer != rank && first == second && crossed).then_some((peer, second))
+    })?;
+    let text = |c: Count| {
+        let Count { calls, barriers, exchanges } = c;
+        format!("{calls} calls, {barriers} barriers, {exchanges} exchanges to open plans or communicators")
+    };
+    let message = format!(
+        "ranks {} and {} differ in the order of what they do\n  rank {} has come to: {}\n  rank {} has come to: {}",
+        rank.0,
+        other.0,
+        rank.0,
+        text(own),
+        other.0,
+        text(theirs)
+    );
+    Some(Error::new(Kind::Mismatch, message).of(vec![other.0, rank.0]))
 }
 
 /// A rank that has entered `call` with something else than `rank` has, if their records tell; or a call before, where this rank's was a

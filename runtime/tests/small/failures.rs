@@ -94,7 +94,10 @@ fn calls_in_another_order_and_calls_of_plans_are_told() {
         for error in errors {
             assert_eq!(error.kind, Kind::Mismatch, "{error}");
             assert!(error.message.contains("call 2: small allreduce,"), "{error}");
-            assert!(error.message.contains(if of_plan { "(plan " } else { "call 2: small allgather," }), "{error}");
+            assert!(
+                error.message.contains(if of_plan { "(plan " } else { "call 2: small allgather," }),
+                "{error}"
+            );
         }
     }
 }

@@ -1,0 +1,465 @@
+//! What drives the calls of a communicator, and of all that belong together.
+//!
+//! In: lanes and flights, behind a gate. Out: [`Engine`]s, of which those of one [`Family`] drive each other: whoever waits in one lets
+//! the calls of all others that nobody drives go on as well, since a peer may need those first. The one hard idea is who may touch
+//! the state when ([`Gate`]): the owner whenever it likes, others only while calls are under way and the owner is away.
+
+use std::cell::UnsafeCell;
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use plan::ids::RankId;
+
+use super::flight::{Ended, Flights};
+use super::gate::{Change, Gate, Way};
+use super::lane::Lane;
+use super::progress::Progress;
+use crate::error::Error;
+use crate::exec::Patience;
+use crate::exec::drive::{Stop, pause};
+use crate::memory::hall::Hall;
+use crate::small;
+use crate::wait::{Turn, Waiter};
+use crate::watch;
+
+/// From when on, and then after twice as long each time, who waits looks whether others make another call, or none.
+pub(super) const SUSPECT: Duration = Duration::from_millis(20);
+
+/// How long a visitor sleeps that waits for a call that someone else drives.
+const ASIDE: Duration = Duration::from_micros(200);
+
+/// One communicator's.
+pub(super) struct Engine {
+    gate: Gate,
+    state: UnsafeCell<State>,
+    pub(super) hall: Arc<Hall>,
+    pub(super) rank: RankId,
+    pub(super) patience: Patience,
+    warn: Duration,
+    pub(super) family: Arc<Family>,
+}
+
+// SAFETY: only who is inside the gate touches the state, one at a time; the state itself may move between threads.
+unsafe impl Sync for Engine {}
+// SAFETY: as above.
+unsafe impl Send for Engine {}
+
+/// What is behind the gate.
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) lanes: Vec<Lane>,
+    pub(super) flights: Flights,
+    waiter: Waiter,
+}
+
+const _: () = {
+    const fn may_move<T: Send>() {}
+    may_move::<State>();
+};
+
+/// Communicators of one process that drive each other.
+#[derive(Debug, Default)]
+pub(super) struct Family {
+    /// How many gates are not private.
+    open: AtomicU32,
+    members: Mutex<Vec<Weak<Engine>>>,
+    pub(super) progress: Progress,
+}
+
+/// The owner's key to an engine: there is one.
+#[derive(Debug)]
+pub(super) struct Seat {
+    engine: Arc<Engine>,
+}
+
+/// Someone is inside.
+pub(super) struct Inside<'e> {
+    engine: &'e Engine,
+    way: Way,
+    who: Who,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Who {
+    /// It may stay as long as it likes.
+    Owner,
+    /// It waits for a call, and leaves when the owner comes.
+    Waiting,
+    /// It is here for one turn.
+    Passing,
+}
+
+/// What a wait remembers from look to look.
+struct Wait {
+    waiter: Waiter,
+    suspect: Duration,
+    warned: bool,
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine").field("rank", &self.rank.0).field("gate", &self.gate).finish_non_exhaustive()
+    }
+}
+
+impl Seat {
+    /// A new engine, member of a family.
+    pub(super) fn new(
+        hall: Arc<Hall>,
+        rank: RankId,
+        patience: Patience,
+        warn: Duration,
+        family: &Arc<Family>,
+    ) -> Seat {
+        let state = State {
+            lanes: Vec::new(),
+            flights: Flights::new(rank, hall.shape().ranks(), patience.policy),
+            waiter: Waiter::new(patience.policy),
+        };
+        let engine = Engine {
+            gate: Gate::new(),
+            state: UnsafeCell::new(state),
+            hall,
+            rank,
+            patience,
+            warn,
+            family: Arc::clone(family),
+        };
+        let engine = Arc::new(engine);
+        let mut members = family.members.lock().unwrap_or_else(PoisonError::into_inner);
+        members.retain(|member| member.strong_count() > 0);
+        members.push(Arc::downgrade(&engine));
+        Seat { engine }
+    }
+
+    /// Goes in.
+    #[inline]
+    pub(super) fn enter(&mut self) -> Inside<'_> {
+        // This value is the only one of its engine, and is borrowed until `Inside` is dropped.
+        Inside { engine: &self.engine, way: self.engine.gate.enter(), who: Who::Owner }
+    }
+
+    /// The engine.
+    pub(super) fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+}
+
+impl Engine {
+    /// A visitor goes in, if calls are under way and nobody is inside.
+    fn visit(&self, who: Who) -> Option<Inside<'_>> {
+        self.gate.visit().then(|| Inside { engine: self, way: Way::Held, who })
+    }
+
+    /// A visitor gives one turn to the calls of this communicator and of all others that nobody drives.
+    pub(super) fn visit_once(&self) {
+        if let Some(mut inside) = self.visit(Who::Waiting) {
+            inside.turn();
+        }
+        self.family.others(Some(self), 0);
+    }
+
+    /// A visitor waits for `done`, which is so at the latest when all calls have ended.
+    pub(super) fn visit_until(&self, done: impl Fn() -> bool) {
+        let mut wait = Wait::new(Waiter::new(self.patience.policy));
+        let mut aside = Waiter::new(self.patience.policy);
+        while !done() {
+            match self.visit(Who::Waiting) {
+                Some(mut inside) => {
+                    inside.drive(&mut wait, |_| done());
+                    aside.reset();
+                }
+                // Who is inside drives that call as well.
+                None => {
+                    if aside.round() == Turn::Sleep {
+                        std::thread::sleep(ASIDE);
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Family {
+    /// Lets the calls of all members but one go on, where nobody drives them; whether any did.
+    #[inline]
+    pub(super) fn others(&self, but: Option<&Engine>, counted: u32) -> bool {
+        self.open.load(Ordering::Relaxed) > counted && self.visit(but).moved
+    }
+
+    /// One turn at every member that nobody drives.
+    #[cold]
+    pub(super) fn visit(&self, but: Option<&Engine>) -> Visit {
+        let mut visit = Visit { moved: false, left: None };
+        let members = match but {
+            None => self.members.lock().unwrap_or_else(PoisonError::into_inner),
+            // Who waits in one of them does not wait for who is at it already.
+            Some(_) => match self.members.try_lock() {
+                Ok(members) => members,
+                Err(_) => return visit,
+            },
+        };
+        for member in members.iter().filter_map(Weak::upgrade) {
+            if but.is_some_and(|but| std::ptr::eq(but, &raw const *member)) {
+                continue;
+            }
+            let Some(mut inside) = member.visit(Who::Passing) else { continue };
+            visit.moved |= inside.turn();
+            if inside.flights.under_way() {
+                drop(inside);
+                visit.left = Some(member);
+            }
+        }
+        visit
+    }
+}
+
+/// What came of a visit to all.
+#[derive(Debug)]
+pub(super) struct Visit {
+    /// Some call went on.
+    pub(super) moved: bool,
+    /// A member whose calls are still under way, and that nobody else drove.
+    pub(super) left: Option<Arc<Engine>>,
+}
+
+impl Deref for Inside<'_> {
+    type Target = State;
+
+    #[inline]
+    fn deref(&self) -> &State {
+        // SAFETY: who is inside is alone.
+        unsafe { &*self.engine.state.get() }
+    }
+}
+
+impl DerefMut for Inside<'_> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut State {
+        // SAFETY: who is inside is alone.
+        unsafe { &mut *self.engine.state.get() }
+    }
+}
+
+impl Drop for Inside<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        let under_way = self.flights.under_way();
+        let family = &self.engine.family;
+        // Counted before anyone can close it again.
+        if self.way == Way::Private && under_way {
+            family.open.fetch_add(1, Ordering::Relaxed);
+        }
+        if self.engine.gate.leave(self.way, under_way) == Change::Closed {
+            family.open.fetch_sub(1, Ordering::Relaxed);
+        }
+        // Whoever drove others as well does so no more.
+        if self.who != Who::Passing && family.open.load(Ordering::Relaxed) > 0 {
+            family.progress.wake();
+        }
+    }
+}
+
+impl<'e> Inside<'e> {
+    /// Where this is.
+    pub(super) fn engine(&self) -> &'e Engine {
+        self.engine
+    }
+
+    /// Lets calls of the rest of the family go on, where nobody drives them; whether any did.
+    #[inline]
+    pub(super) fn others(&self) -> bool {
+        let engine = self.engine;
+        engine.family.others(Some(engine), u32::from(self.way == Way::Held))
+    }
+
+    /// Lets every call that has not ended act as far as it can for now; whether any did.
+    #[inline]
+    pub(super) fn turn(&mut self) -> bool {
+        let hall = &self.engine.hall;
+        let State { lanes, flights, .. } = &mut **self;
+        flights.turn(hall, lanes)
+    }
+
+    /// Drives all calls until `done`, or until they have failed.
+    pub(super) fn until(&mut self, done: impl Fn(&Flights) -> bool) {
+        if done(&self.flights) {
+            return;
+        }
+        let policy = self.engine.patience.policy;
+        let mut wait = Wait::new(std::mem::replace(&mut self.waiter, Waiter::new(policy)));
+        self.drive(&mut wait, done);
+        self.waiter = wait.waiter;
+    }
+
+    /// Drives all calls until one has ended, and says how it did; asked again, it did well.
+    pub(super) fn wait(&mut self, call: u64) -> Result<(), Error> {
+        self.until(|flights| flights.is_over(call));
+        self.flights.take(call)
+    }
+
+    /// Drives all calls until a lane is free.
+    pub(super) fn free(&mut self, lane: usize) -> Result<(), Error> {
+        self.until(|flights| !flights.busy(lane));
+        match self.engine.hall.board().cause() {
+            None => Ok(()),
+            Some(cause) => Err(cause),
+        }
+    }
+
+    /// Issues a call on a lane that is not busy.
+    ///
+    /// # Safety
+    /// As [`Flights::issue`].
+    pub(super) unsafe fn issue(&mut self, lane: usize, whose: Option<Arc<dyn Ended>>) -> Result<u64, Error> {
+        let State { lanes, flights, .. } = &mut **self;
+        // SAFETY: the caller's promise.
+        unsafe { flights.issue(lanes, lane, whose) }
+    }
+
+    /// Issues a small call.
+    ///
+    /// # Safety
+    /// As [`Flights::issue_small`].
+    #[inline]
+    pub(super) unsafe fn issue_small(
+        &mut self,
+        call: &small::Call,
+        buffers: &small::Buffers<'_>,
+    ) -> Result<u64, Error> {
+        let hall = &self.engine.hall;
+        // SAFETY: the caller's promise.
+        unsafe { self.flights.issue_small(hall, call, buffers) }
+    }
+
+    /// Waits for the last call, a small one, if that takes not long; whether it has ended well.
+    #[inline]
+    pub(super) fn wait_shortly(&mut self) -> bool {
+        let hall = &self.engine.hall;
+        self.flights.wait_shortly(hall)
+    }
+
+    pub(super) fn stop(&mut self, why: Stop) {
+        let hall = &self.engine.hall;
+        let State { lanes, flights, .. } = &mut **self;
+        flights.stop(hall, lanes, why);
+    }
+
+    /// Drives all calls until `done`; a visitor also leaves when the owner comes.
+    fn drive(&mut self, wait: &mut Wait, done: impl Fn(&Flights) -> bool) {
+        let engine = self.engine;
+        let Engine { hall, rank, patience, .. } = engine;
+        let deadline = patience.stalled.min(patience.late);
+        while !done(&self.flights) && (self.who == Who::Owner || !engine.gate.wanted()) {
+            if self.turn() {
+                wait.reset();
+                if hall.board().aborted() {
+                    self.stop(Stop::Aborted);
+                }
+                continue;
+            }
+            let elsewhere = self.others();
+            let mut moved = false;
+            let stop = pause(&mut wait.waiter, hall, *rank, deadline, || {
+                moved = self.turn();
+                moved || elsewhere
+            });
+            let waited = wait.waiter.waited();
+            if moved {
+                continue;
+            }
+            match stop {
+                Some(Stop::Deadline { waited }) => {
+                    let missing = !watch::absent(hall, self.flights.oldest()).is_empty();
+                    if waited > if missing { patience.late } else { patience.stalled } {
+                        self.stop(Stop::Deadline { waited });
+                    }
+                }
+                Some(stop) => self.stop(stop),
+                None => {}
+            }
+            if waited > wait.suspect {
+                wait.suspect *= 2;
+                let oldest = self.flights.oldest();
+                let found = || watch::otherwise(hall, *rank, oldest);
+                let differs = || found().map(|(from, call)| Stop::Differs { from, call });
+                let gone = || watch::gone(hall, *rank, oldest).map(|from| Stop::Gone { from });
+                let elsewhere = || watch::elsewhere(hall, *rank).map(|_| Stop::Elsewhere);
+                if let Some(stop) = differs().or_else(gone).or_else(elsewhere) {
+                    self.stop(stop);
+                }
+            }
+            if waited > engine.warn && !wait.warned {
+                wait.warned = true;
+                let call = self.flights.oldest();
+                let absent = watch::absent(hall, call);
+                tracing::warn!(rank = rank.0, call, ?absent, "has waited for {waited:.0?}");
+            }
+        }
+    }
+
+    /// Drives all calls until a barrier that this rank has come to is complete.
+    pub(super) fn barrier(&mut self, complete: impl Fn() -> bool) -> Result<(), Error> {
+        let engine = self.engine;
+        let Engine { hall, rank, patience, .. } = engine;
+        let work = || {
+            let of = |rank| hall.rank(RankId(rank)).work.load(Ordering::Relaxed);
+            (0..hall.shape().ranks()).map(of).fold(0, u64::wrapping_add)
+        };
+        let mut wait = Wait::new(Waiter::new(patience.policy));
+        let mut last = work();
+        while !complete() {
+            if let Some(cause) = hall.board().cause() {
+                self.stop(Stop::Aborted);
+                // It may have been complete before.
+                return if complete() { Ok(()) } else { Err(cause) };
+            }
+            if self.turn() {
+                wait.reset();
+                continue;
+            }
+            let elsewhere = self.others();
+            match pause(&mut wait.waiter, hall, *rank, patience.late, || elsewhere || complete()) {
+                None => {}
+                Some(Stop::Deadline { waited }) => {
+                    // A rank that is at work is not lost, however long that takes.
+                    let now = work();
+                    if std::mem::replace(&mut last, now) == now {
+                        hall.board().abort(&watch::late_at_barrier(hall, *rank, waited));
+                    }
+                    wait.reset();
+                }
+                // What ended it stands on the board.
+                Some(_) => continue,
+            }
+            if wait.waiter.waited() > wait.suspect {
+                wait.suspect *= 2;
+                // Who has left comes to no barrier, whatever it has entered.
+                let gone = watch::gone(hall, *rank, u64::MAX);
+                // It may have left because the barrier was complete meanwhile.
+                if let Some(from) = gone.filter(|_| !complete()) {
+                    hall.board().abort(&watch::has_gone(hall, from, "others are at a barrier"));
+                } else if let Some(error) = watch::elsewhere(hall, *rank).filter(|_| !complete()) {
+                    hall.board().abort(&error);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Wait {
+    fn new(mut waiter: Waiter) -> Wait {
+        waiter.reset();
+        Wait { waiter, suspect: SUSPECT, warned: false }
+    }
+
+    /// Something went on.
+    #[inline]
+    fn reset(&mut self) {
+        self.waiter.reset();
+        (self.suspect, self.warned) = (SUSPECT, false);
+    }
+}
