@@ -22,6 +22,7 @@ use rcc_runtime::memory::hall::{self, Hall};
 use rcc_runtime::watch;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 #[test]
 fn many_calls_of_many_plans_and_shapes() {
@@ -320,4 +321,61 @@ fn registered_memory() {
             drop(first);
         }
     });
+}
+
+/// All have entered, and one does not go on: that is another error than one that never came, and has a deadline of its own.
+#[test]
+fn a_rank_that_stands_still_within_a_call_is_told_from_one_that_is_late() {
+    let ring = Arc::new(plans::ring(3));
+    let still = Options { stalled: SOON, late: LONG, ..options(LONG) };
+    let late = Options { stalled: LONG, late: SOON, ..options(LONG) };
+    for (options, enters) in [(still, true), (late, false)] {
+        let errors = together(3, &options, |mut comm| {
+            let id = comm.open(&ring).unwrap();
+            comm.barrier().unwrap();
+            let mut memory = comm.memory(id, shape(1000)).unwrap();
+            let odd = comm.rank().0 == 2;
+            let rest = || std::thread::sleep(if odd { SOON * 4 } else { Duration::ZERO });
+            comm.scope(|scope| {
+                if !enters {
+                    rest();
+                }
+                let pending = scope.start(id, shape(1000), memory.buffers())?;
+                rest();
+                scope.wait(pending)
+            })
+            .unwrap_err()
+        });
+        let kind = if enters { Kind::Stalled } else { Kind::Late };
+        for error in errors {
+            assert_eq!((error.kind, &error.culprits[..]), (kind, &[2][..]), "{error}");
+        }
+    }
+}
+
+/// One rank does something that is no call where the others call, or the other way round.
+#[test]
+fn ranks_that_do_other_things_than_calls_are_told() {
+    let ring = Arc::new(plans::ring(3));
+    type Deed = fn(&mut Communicator, &Arc<VerifiedPlan>, PlanId) -> Result<(), Error>;
+    let call: Deed = |comm, _, id| checked(comm, id, shape(10), 3);
+    let barrier: Deed = |comm, _, _| comm.barrier();
+    let open: Deed = |comm, plan, _| comm.open(plan).map(|_| ());
+    let split: Deed = |comm, _, _| comm.split(Some(0), 0).map(|_| ());
+    let gather: Deed = |comm, _, _| comm.gather("numbers", &[1]).map(|_| ());
+    let deeds = [call, barrier, open, split, gather];
+    for odd in 0..deeds.len() {
+        for usual in (0..deeds.len()).filter(|&usual| usual != odd) {
+            let errors = together(3, &options(LONG), |mut comm| {
+                let id = comm.open(&ring).unwrap();
+                comm.barrier().unwrap();
+                let deed = deeds[if comm.rank().0 == 1 { odd } else { usual }];
+                // Calls of three ranks need all of them; so does the rest.
+                deed(&mut comm, &ring, id).and_then(|()| comm.barrier()).unwrap_err()
+            });
+            for error in errors {
+                assert_eq!(error.kind, Kind::Mismatch, "{odd} among {usual}: {error}");
+            }
+        }
+    }
 }
