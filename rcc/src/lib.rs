@@ -25,9 +25,11 @@
 
 #![allow(clippy::disallowed_methods, reason = "plans are files, and `settings` reads the environment")]
 
+pub mod cache;
 pub mod collective;
 pub mod communicator;
 pub mod convention;
+mod definition;
 pub mod element;
 mod library;
 pub mod machine;

@@ -6,9 +6,10 @@
 
 use compiler::cost::topology::{self, Topology};
 use rustix::thread::{CpuSet, sched_getaffinity};
+use serde::{Deserialize, Serialize};
 
 /// What one process may use.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Share {
     /// Which CPUs.
     pub cpus: Vec<u32>,
@@ -26,17 +27,6 @@ impl Share {
         let allowed = runtime::cpus::allowed();
         let quota = (allowed < cpus.len()).then(|| u32::try_from(allowed).unwrap_or(u32::MAX));
         Share { cpus, quota }
-    }
-
-    /// For others to read.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        postcard::to_stdvec(&(&self.cpus, self.quota)).unwrap_or_default()
-    }
-
-    /// What another process wrote.
-    pub fn from_bytes(bytes: &[u8]) -> Option<Share> {
-        let (cpus, quota) = postcard::from_bytes(bytes).ok()?;
-        Some(Share { cpus, quota })
     }
 }
 
@@ -78,8 +68,6 @@ mod tests {
         assert_eq!(together(&[share(&[0, 1, 2, 3], Some(2)), share(&[0, 1, 2, 3], Some(2))]), 2);
         assert_eq!(together(&[share(&[], None)]), 1);
         let own = Share::own();
-        assert_eq!(Share::from_bytes(&own.to_bytes()), Some(own.clone()));
-        assert_eq!(Share::from_bytes(b""), None);
         assert_eq!(together(&[own]), runtime::cpus::allowed());
     }
 }

@@ -2,28 +2,55 @@
 //!
 //! In: variables of the environment, read here and nowhere else in this crate. Out: [`Options`].
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use runtime::comm;
-use runtime::error::Error;
+use runtime::error::{Error, Kind};
+
+use crate::machine;
+use crate::select::tuning::{self, Tuning};
 
 /// What a communicator may be told.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Options {
     /// What ranks share: registered memory, calls under way at once, deadlines. The same at all ranks.
     pub ranks: comm::Options,
     /// The folder of compiled plans, which every process of the user may share; none: they are compiled anew by every job.
     pub cache: Option<PathBuf>,
+    /// What was measured on this machine, by which plans are selected; the same at all ranks. None: what is built in, and the cost model.
+    pub tuning: Option<Tuning>,
 }
 
 impl Options {
     /// What the environment says: plans lie in `RCC_CACHE_DIR`, else in `rcc` below `XDG_CACHE_HOME` or `~/.cache`. (`RCC_CACHE_DIR`
-    /// that is empty: nowhere.)
+    /// that is empty: nowhere.) What was measured is in the file that `RCC_TUNING` names, else in `rcc/tuning.toml` below `XDG_CONFIG_HOME`
+    /// or `~/.config`, if that is there and of this machine. (`RCC_TUNING` that is empty: nowhere.)
     ///
     /// # Errors
-    /// None so far.
+    /// [`Kind::Invalid`] if the tuning file cannot be read, or is none.
     pub fn from_env() -> Result<Options, Error> {
-        Ok(Options { cache: cache_folder(&variable), ..Options::default() })
+        let tuning = match tuning_file(&variable) {
+            None => None,
+            Some(File { path, named: true }) => {
+                let tuning = read_tuning(&path)?;
+                if !tuning.is_of(&machine::name()) {
+                    tracing::warn!(path = %path.display(), machine = tuning.machine, "tuned on another machine");
+                }
+                Some(tuning)
+            }
+            Some(File { path, named: false }) if !path.exists() => None,
+            Some(File { path, named: false }) => {
+                let of_this = |tuning: &Tuning| {
+                    let is = tuning.is_of(&machine::name());
+                    if !is {
+                        tracing::info!(path = %path.display(), machine = tuning.machine, "of another machine: not used");
+                    }
+                    is
+                };
+                Some(read_tuning(&path)?).filter(of_this)
+            }
+        };
+        Ok(Options { cache: cache_folder(&variable), tuning, ..Options::default() })
     }
 
     /// With so many bytes of registered memory for each rank.
@@ -34,27 +61,76 @@ impl Options {
     }
 }
 
+/// Reads a tuning file.
+///
+/// # Errors
+/// [`Kind::Invalid`], with its name, if it cannot be read, or is none.
+pub fn read_tuning(path: &Path) -> Result<Tuning, Error> {
+    let name = path.display().to_string();
+    let wrong = |why: String| {
+        let error = Error::new(Kind::Invalid, format!("the tuning file {name} cannot be used: {why}"));
+        error.help("write it anew with `rcc tune`, or name another with RCC_TUNING (empty: none)")
+    };
+    let bytes = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
+    let text = String::from_utf8(bytes).map_err(|_| wrong("it is not text in UTF-8".to_string()))?;
+    tuning::parse(&text, &name).map_err(wrong)
+}
+
+/// Where `rcc tune` writes, and programs read, if nothing else is said.
+pub fn tuning_place() -> Option<PathBuf> {
+    place(&variable, "XDG_CONFIG_HOME", ".config").map(|folder| folder.join("tuning.toml"))
+}
+
+/// The folder of compiled plans that the environment names.
+pub fn cache_place() -> Option<PathBuf> {
+    cache_folder(&variable)
+}
+
+/// A file of the environment.
+#[derive(Debug, PartialEq)]
+struct File {
+    path: PathBuf,
+    /// It was named, not only looked for.
+    named: bool,
+}
+
+fn tuning_file(variable: &dyn Fn(&str) -> Option<String>) -> Option<File> {
+    match variable("RCC_TUNING") {
+        Some(said) if said.is_empty() => None,
+        Some(said) => Some(File { path: said.into(), named: true }),
+        None => {
+            let folder = place(variable, "XDG_CONFIG_HOME", ".config")?;
+            Some(File { path: folder.join("tuning.toml"), named: false })
+        }
+    }
+}
+
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
 /// Where compiled plans lie.
 fn cache_folder(variable: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
-    let absolute = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
     match variable("RCC_CACHE_DIR") {
         Some(said) if said.is_empty() => None,
         Some(said) => Some(said.into()),
-        None => absolute("XDG_CACHE_HOME")
-            .or_else(|| absolute("HOME").map(|home| home.join(".cache")))
-            .map(|caches| caches.join("rcc")),
+        None => place(variable, "XDG_CACHE_HOME", ".cache"),
     }
+}
+
+/// `rcc` in a folder that a variable names, else in one of the home folder. Relative ones do not count, as the specification of base
+/// directories says.
+fn place(variable: &dyn Fn(&str) -> Option<String>, name: &str, of_home: &str) -> Option<PathBuf> {
+    let absolute = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let base = absolute(name).or_else(|| absolute("HOME").map(|home| home.join(of_home)));
+    base.map(|base| base.join("rcc"))
 }
 
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
 
-    use super::cache_folder;
+    use super::{File, cache_folder, tuning_file};
 
     #[test]
     fn plans_lie_where_the_environment_says() {
@@ -66,10 +142,22 @@ mod tests {
         let home = ("HOME", "/home/me");
         assert_eq!(folder(&[home]), Some(PathBuf::from("/home/me/.cache/rcc")));
         assert_eq!(folder(&[home, ("XDG_CACHE_HOME", "/caches")]), Some(PathBuf::from("/caches/rcc")));
-        // As the specification of base directories says: relative ones do not count.
         assert_eq!(folder(&[home, ("XDG_CACHE_HOME", "caches")]), Some(PathBuf::from("/home/me/.cache/rcc")));
         assert_eq!(folder(&[home, ("RCC_CACHE_DIR", "here")]), Some(PathBuf::from("here")));
         assert_eq!(folder(&[home, ("RCC_CACHE_DIR", "")]), None);
         assert_eq!(folder(&[]), None);
+    }
+
+    #[test]
+    fn tuning_lies_where_the_environment_says() {
+        let file = |set: &[(&str, &str)]| {
+            tuning_file(&|name| {
+                set.iter().find(|(known, _)| *known == name).map(|(_, value)| value.to_string())
+            })
+        };
+        let of = |path: &str, named| Some(File { path: path.into(), named });
+        assert_eq!(file(&[("HOME", "/me")]), of("/me/.config/rcc/tuning.toml", false));
+        assert_eq!(file(&[("RCC_TUNING", "t.toml"), ("HOME", "/me")]), of("t.toml", true));
+        assert_eq!(file(&[("RCC_TUNING", ""), ("HOME", "/me")]), None);
     }
 }

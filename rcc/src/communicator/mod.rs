@@ -24,7 +24,7 @@ use runtime::error::{Error, Kind};
 use rustc_hash::FxHashMap;
 
 use self::key::{Call, Key};
-pub(crate) use self::open::Made;
+pub(crate) use self::open::{Made, read};
 pub use self::own::{Algorithm, Arguments, Source};
 use crate::element::{Element, Registered};
 use crate::library::Library;

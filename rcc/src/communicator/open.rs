@@ -57,12 +57,13 @@ pub(super) fn made(inner: &mut Communicator, library: &mut Library, call: &Call)
     let what = format!("a plan for {}{root}{memory}{form}", call.collective);
     inner.agree(&choosing(&what, call.elements, (call.dtype, call.op)))?;
     let ask = call.ask(inner.world());
-    handed_out(inner, &mut || library.standard(&ask))
+    handed_out(inner, &|plan| ask.is_promised_by(plan), &mut || library.standard(&ask))
 }
 
-/// What rank 0 makes, at all ranks.
+/// What rank 0 makes, at all ranks, if it is what is wanted.
 pub(super) fn handed_out(
     inner: &mut Communicator,
+    wanted: &dyn Fn(&Plan) -> bool,
     make: &mut dyn FnMut() -> Result<Made, Error>,
 ) -> Result<Made, Error> {
     let own = if inner.rank().0 == 0 { Some(make()) } else { None };
@@ -83,6 +84,11 @@ pub(super) fn handed_out(
             }
         },
     };
+    let other = |made: &Made| {
+        let message = format!("rank 0 gave a plan of another call: `{}`", made.plan.header.algorithm);
+        Error::new(Kind::Internal, message).culprit(0)
+    };
+    let taken = taken.and_then(|made| if wanted(&made.plan) { Ok(made) } else { Err(other(&made)) });
     well(inner, taken)
 }
 

@@ -25,6 +25,7 @@ use sha2::{Digest, Sha256};
 
 use super::open::{handed_out, read, well};
 use super::{Communicator, Made};
+use crate::cache::CacheKey;
 use crate::element::{Element, Memory, MemoryMut, bytes, bytes_mut};
 use crate::library::{misuse, not_made, told};
 use crate::make::{How, NotMade};
@@ -138,7 +139,14 @@ impl Communicator {
         let what = format!("the program {} ({digest})", what.chars().take(40).collect::<String>());
         self.inner.agree(&choosing(&what, 0, (Dtype::U8, Op::Sum)))?;
         let (world, topology) = (self.world(), self.library.topology().clone());
-        let made = handed_out(&mut self.inner, &mut || {
+        let library = &self.library;
+        let key =
+            CacheKey::of(&[b"program", &source.digest(), format!("{world} on {topology:?}").as_bytes()]);
+        let of_world = |plan: &Plan| plan.header.ranks == world;
+        let made = handed_out(&mut self.inner, &of_world, &mut || {
+            if let Some(made) = library.cached(&key, &of_world) {
+                return Ok(made);
+            }
             let how = How {
                 fixed: Fixed { direct: (!source.registered).then_some(Direct::Never), ..Fixed::default() },
                 dtype: Dtype::F32,
@@ -147,7 +155,9 @@ impl Communicator {
                 topology: topology.clone(),
                 limits: Limits::default(),
             };
-            compiled(source, world, &how)
+            let made = compiled(source, world, &how)?;
+            library.keep(&key, &made);
+            Ok(made)
         })?;
         Ok(Algorithm(self.open(made)?))
     }

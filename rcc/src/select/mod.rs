@@ -15,7 +15,7 @@ use compiler::limits::Limits;
 use compiler::options::Direct;
 use compiler::pipeline::Loaded;
 use plan::dtype::{Dtype, Op};
-use plan::plan::Forms;
+use plan::plan::{Forms, Plan};
 use plan::verify::VerifiedPlan;
 use runtime::error::Error;
 use runtime::exec::Shape;
@@ -24,6 +24,7 @@ use runtime::job::{Geometry, Job};
 use self::tuning::{Entry, Row, Tuning};
 pub use self::verdict::{Because, Other, Verdict};
 use crate::collective::Collective;
+use crate::definition;
 use crate::make::{self, Excluded, How, Made, NotMade, Open};
 
 /// A call for which a plan is wanted.
@@ -161,6 +162,15 @@ impl Selection {
 }
 
 impl Ask {
+    /// Whether a plan promises what the call is to do, in every form that is asked.
+    pub(crate) fn is_promised_by(&self, plan: &Plan) -> bool {
+        let (wanted, has) = (self.forms, plan.header.forms);
+        definition::promises(plan, self.collective, self.root, self.ranks)
+            && (has.disjoint || !wanted.disjoint)
+            && (has.same || !wanted.same)
+            && plan.header.serves(self.op)
+    }
+
     /// The same as what `make` is asked.
     fn open(&self) -> Open {
         let root = self.root.map(|root| ("root".to_string(), root.to_string()));

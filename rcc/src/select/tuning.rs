@@ -198,6 +198,11 @@ impl Tuning {
         nearest.filter(|row| far(row) <= REACH.ln() + 1e-9)
     }
 
+    /// Whether it was measured on the machine of this name.
+    pub fn is_of(&self, machine: &str) -> bool {
+        self.machine == plain(machine)
+    }
+
     /// As a file.
     pub fn to_text(&self) -> String {
         let mut text = format!(
@@ -254,6 +259,9 @@ impl Entry {
 
 /// A string of TOML: what is not printable is left out.
 fn quoted(text: &str) -> String {
-    let plain: String = text.chars().filter(|c| !c.is_control()).collect();
-    format!("\"{}\"", plain.replace('\\', "\\\\").replace('"', "\\\""))
+    format!("\"{}\"", plain(text).replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+fn plain(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).collect()
 }
