@@ -79,7 +79,8 @@ fn damaged_and_foreign_entries_are_rebuilt() {
         |key: &[u8], content: &[u8]| -> Vec<u8> { [key, &Sha256::digest(content)[..], content].concat() };
     let key = |at: usize| &right[at][..head];
     let content = |at: usize| &right[at][head + digest..];
-    let spoil: [(&str, &dyn Fn(usize) -> Vec<u8>); 6] = [
+    type Spoil<'a> = &'a dyn Fn(usize) -> Vec<u8>;
+    let spoil: [(&str, Spoil<'_>); 6] = [
         ("empty", &|_| Vec::new()),
         ("cut", &|at| right[at][..right[at].len() - 1].to_vec()),
         ("a bit", &|at| {

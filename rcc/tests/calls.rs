@@ -217,9 +217,10 @@ fn what_makes_no_sense_is_refused_and_ends_nothing() {
 fn different_calls_end_at_all_ranks_and_are_shown() {
     type Call = fn(&mut Communicator) -> Result<(), Error>;
     let reduce: Call = |comm| comm.all_reduce_in_place(&mut [1.0f32; 3000], Op::Sum);
-    let other: [(Call, &str); 5] = [
+    let other: [(Call, &str); 6] = [
         (|comm| comm.all_reduce_in_place(&mut [1.0f32; 3001], Op::Sum), "count"),
         (|comm| comm.all_reduce_in_place(&mut [1.0f32; 90_000], Op::Sum), "count"),
+        (|comm| comm.all_reduce_in_place(&mut [1.0f32; 30], Op::Sum), "count"),
         (|comm| comm.all_reduce_in_place(&mut [1i32; 3000], Op::Sum), "element type"),
         (|comm| comm.all_reduce_in_place(&mut [1.0f32; 3000], Op::Max), "operator"),
         (|comm| comm.broadcast(&mut [1.0f32; 3000], 0), "algorithm"),
@@ -239,4 +240,30 @@ fn different_calls_end_at_all_ranks_and_are_shown() {
             }
         }
     }
+}
+
+#[test]
+fn parts_and_survivors_call_as_any_others() {
+    ranks(5, &Options::default(), |mut comm| {
+        let rank = comm.rank();
+        let mut part = comm.split(Some(rank % 2), -i64::from(rank)).unwrap().unwrap();
+        assert_eq!(
+            (part.world(), part.rank()),
+            if rank % 2 == 0 { (3, 2 - rank / 2) } else { (2, 1 - rank / 2) }
+        );
+        all_calls::<f32>(&mut part, 2000, Op::Sum).unwrap();
+        assert!(comm.split(None, 0).unwrap().is_none());
+        let mut other = comm.duplicate().unwrap();
+        all_calls::<i32>(&mut other, 1500, Op::Max).unwrap();
+        all_calls::<i32>(&mut comm, 1500, Op::Max).unwrap();
+        if rank == 3 {
+            return;
+        }
+        // One has left: what ends for the others goes on among them.
+        drop((part, other));
+        comm.all_reduce_in_place(&mut [0u8; 9000], Op::Sum).unwrap_err();
+        let mut left = comm.shrink().unwrap();
+        assert_eq!(left.world(), 4);
+        all_calls::<f64>(&mut left, 700, Op::Min).unwrap();
+    });
 }

@@ -36,6 +36,7 @@ use crate::settings::Options;
 /// the buffers any more. The first call of a size class stops to select, compile and open its plan.
 pub struct Communicator {
     inner: comm::Communicator,
+    options: Options,
     /// Where plans come from.
     library: Library,
     /// What calls need, by [`Key`].
@@ -114,7 +115,8 @@ impl Communicator {
     /// As [`Communicator::join`].
     pub fn over(mut inner: comm::Communicator, options: &Options) -> Result<Communicator, Error> {
         let library = Library::agree(&mut inner, options)?;
-        Ok(Communicator { inner, library, ready: FxHashMap::default(), opened: Vec::new() })
+        let options = options.clone();
+        Ok(Communicator { inner, options, library, ready: FxHashMap::default(), opened: Vec::new() })
     }
 
     /// Which rank this is, from 0.
@@ -135,6 +137,32 @@ impl Communicator {
     pub fn alloc<T: Element>(&self, count: usize) -> Result<Registered<T>, Error> {
         let bytes = (count as u64).saturating_mul(size_of::<T>() as u64);
         Ok(Registered::new(self.inner.alloc(bytes)?))
+    }
+
+    /// Splits into communicators, one for each colour; all ranks call it. Members are numbered in the order of their keys, those of equal keys
+    /// in the order of their ranks here. Without a colour a rank is in none of them.
+    ///
+    /// # Errors
+    /// As for [`runtime::comm::Communicator::split`].
+    pub fn split(&mut self, color: Option<u32>, key: i64) -> Result<Option<Communicator>, Error> {
+        let part = self.inner.split(color, key)?;
+        part.map(|part| Communicator::over(part, &self.options)).transpose()
+    }
+
+    /// Another communicator of the same ranks. What ends one does not end the other.
+    ///
+    /// # Errors
+    /// As for [`runtime::comm::Communicator::duplicate`].
+    pub fn duplicate(&mut self) -> Result<Communicator, Error> {
+        Communicator::over(self.inner.duplicate()?, &self.options)
+    }
+
+    /// A communicator of all ranks that are still there, after one has failed; all of them call it.
+    ///
+    /// # Errors
+    /// As for [`runtime::comm::Communicator::shrink`].
+    pub fn shrink(&mut self) -> Result<Communicator, Error> {
+        Communicator::over(self.inner.shrink()?, &self.options)
     }
 
     /// The runtime's communicator below: plans opened by hand, several calls at once.
