@@ -156,7 +156,13 @@ impl args::Call {
             let standard = Target::standard(collective);
             let Found { loaded, .. } = standard.load(&self.choice, &limits)?;
             target::report(&loaded, output)?;
-            let open = Open { collective, shape, params: self.choice.params.clone(), op: self.op, every_form: false };
+            let open = Open {
+                collective,
+                shape,
+                params: self.choice.params.clone(),
+                op: self.op,
+                every_form: false,
+            };
             let selected = Selected { open, how, loaded: Rc::new(loaded), last: None };
             return Ok(Source::Selected(Box::new(selected)));
         }

@@ -82,7 +82,8 @@ pub(crate) fn run(args: &args::Compile, output: &mut Output) -> Result<(), Failu
         target::report(&loaded, output)?;
         stages.end();
         let shape = args.ranks.clone();
-        let open = Open { collective, shape, params: args.choice.params.clone(), op: Op::Sum, every_form: false };
+        let open =
+            Open { collective, shape, params: args.choice.params.clone(), op: Op::Sum, every_form: false };
         let busy = output.busy("compiling");
         stages.begin("compile all");
         let made = how.fastest(&loaded, &open, args.bytes, &mut allocator::at);

@@ -43,6 +43,7 @@ use crate::failure::Failure;
 use crate::output::Output;
 
 fn main() -> ExitCode {
+    let logs = rcc::log::to_stderr();
     // A rank of a run is this program once more.
     if let Some(status) = runtime::launch::child_entry() {
         return ExitCode::from(u8::try_from(status).unwrap_or(3));
@@ -57,7 +58,8 @@ fn main() -> ExitCode {
         raise_open_files();
     }
     let mut output = Output::new();
-    let done = dispatch(&cli.command, &mut output).and_then(|()| output.flush());
+    let logs = logs.map_err(|error| Failure::Usage(error.message.clone(), error.help.clone()));
+    let done = logs.and_then(|_| dispatch(&cli.command, &mut output)).and_then(|()| output.flush());
     let Err(failure) = done else { return ExitCode::SUCCESS };
     if cli.command.json() {
         output.json_failure(&failure);

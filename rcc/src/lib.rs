@@ -32,6 +32,7 @@ pub mod convention;
 mod definition;
 pub mod element;
 mod library;
+pub mod log;
 pub mod machine;
 pub mod make;
 pub mod request;
