@@ -29,6 +29,8 @@ pub struct Call<'a> {
     pub dtype: Dtype,
     /// The operator.
     pub op: Op,
+    /// The name of a user's operator, which takes the place of `op`.
+    pub operator: Option<&'a str>,
     /// The alias form, for plans with `Peer` access (what a peer may do depends on it). None for others: there each
     /// rank may have its own form, since `verify` has found all messages to be the same under both.
     pub form: Option<Form>,
@@ -61,6 +63,9 @@ impl Signature {
         text(&mut hasher, call.dtype.name());
         text(&mut hasher, &call.op.to_string());
         hasher.update([call.form.map_or(0, |form| 1 + form as u8)]);
+        if let Some(name) = call.operator {
+            text(&mut hasher, name);
+        }
         let digest: [u8; 32] = hasher.finalize().into();
         let mut first = [0; 8];
         first.copy_from_slice(&digest[..8]);

@@ -370,13 +370,15 @@ struct OwnedCall {
     counts: Vec<u64>,
     dtype: Dtype,
     op: Op,
+    operator: Option<String>,
     form: Option<Form>,
 }
 
 impl OwnedCall {
     fn borrow(&self) -> Call<'_> {
-        let OwnedCall { plan, collective, params, counts, dtype, op, form } = self;
-        Call { plan: *plan, collective, params, counts, dtype: *dtype, op: *op, form: *form }
+        let OwnedCall { plan, collective, params, counts, dtype, op, operator, form } = self;
+        let (dtype, op, form) = (*dtype, *op, *form);
+        Call { plan: *plan, collective, params, counts, dtype, op, operator: operator.as_deref(), form }
     }
 }
 
@@ -386,14 +388,16 @@ fn call() -> impl Strategy<Value = OwnedCall> {
     let form = prop::sample::select(vec![None, Some(Form::Disjoint), Some(Form::Same)]);
     let counts = proptest::collection::vec(0u64..2, 0..2);
     let types = (prop::sample::select(&Dtype::ALL[..2]), prop::sample::select(&Op::ALL[..2]));
-    (0u8..2, "[ab]{0,2}", params, counts, types, form).prop_map(
-        |(plan, collective, params, counts, (dtype, op), form)| OwnedCall {
+    let operator = proptest::option::of("[ab]{1,2}");
+    (0u8..2, "[ab]{0,2}", params, counts, types, operator, form).prop_map(
+        |(plan, collective, params, counts, (dtype, op), operator, form)| OwnedCall {
             plan: ContentHash([plan; 32]),
             collective,
             params,
             counts,
             dtype,
             op,
+            operator,
             form,
         },
     )

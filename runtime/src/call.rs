@@ -24,6 +24,9 @@ pub struct Record {
     pub dtype: Dtype,
     /// The operator.
     pub op: Op,
+    /// The name of a user's operator, which takes the place of `op`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operator: Option<String>,
     /// Whether send and receive memory overlap.
     pub in_place: bool,
 }
@@ -36,7 +39,7 @@ pub fn difference(a: &Record, b: &Record) -> String {
         (a.plan != b.plan && a.algorithm == b.algorithm, "plan"),
         (a.elements != b.elements, "count"),
         (a.dtype != b.dtype, "element type"),
-        (a.op != b.op, "operator"),
+        ((a.op, &a.operator) != (b.op, &b.operator), "operator"),
     ];
     let names: Vec<&str> = fields.into_iter().filter_map(|(differs, name)| differs.then_some(name)).collect();
     names.join(" and ")
@@ -44,12 +47,16 @@ pub fn difference(a: &Record, b: &Record) -> String {
 
 impl fmt::Display for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Record { call, algorithm, plan, elements, dtype, op, in_place } = self;
+        let Record { call, algorithm, plan, elements, dtype, op, operator, in_place } = self;
         let form = if *in_place { "in place" } else { "out of place" };
         write!(f, "call {call}: {algorithm}")?;
         if !plan.is_empty() {
             write!(f, " (plan {plan})")?;
         }
-        write!(f, ", {elements} x {dtype} per block, {op}, {form}")
+        write!(f, ", {elements} x {dtype} per block, ")?;
+        match operator {
+            Some(name) => write!(f, "user's operator {name:?}, {form}"),
+            None => write!(f, "{op}, {form}"),
+        }
     }
 }

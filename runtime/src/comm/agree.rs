@@ -98,7 +98,7 @@ impl Inside<'_> {
 /// The record of a rank that is about to choose a plan.
 pub fn choosing(what: &str, elements: u64, (dtype, op): (plan::dtype::Dtype, plan::dtype::Op)) -> Record {
     let algorithm: String = what.chars().take(80).collect();
-    Record { call: 0, algorithm, plan: String::new(), elements, dtype, op, in_place: false }
+    Record { call: 0, algorithm, plan: String::new(), elements, dtype, op, operator: None, in_place: false }
 }
 
 #[cfg(test)]

@@ -37,6 +37,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use plan::dtype::Op;
 use plan::ids::RankId;
 use plan::verify::VerifiedPlan;
 
@@ -55,6 +56,7 @@ use crate::bootstrap::{Bootstrap, Settings};
 use crate::cpus;
 use crate::error::{Error, Kind};
 use crate::exec::buffers::{Buffers, Memory};
+use crate::exec::operator::{MOST_NAME, Operator, User};
 use crate::exec::{Patience, Shape};
 use crate::job::Geometry;
 use crate::memory::hall::{self, Hall};
@@ -99,12 +101,15 @@ pub struct PlanId {
     /// Which communicator's: the address of something that is its own.
     of: usize,
     index: u32,
+    /// The user's operator that its calls combine by; from 1, or 0.
+    operator: u32,
 }
 
 /// One rank among others.
 pub struct Communicator {
     seat: Seat,
     plans: Vec<Opened>,
+    operators: Vec<User>,
     hall: Arc<Hall>,
     meeting: Assembly,
     rank: RankId,
@@ -182,6 +187,7 @@ impl Communicator {
         Ok(Communicator {
             seat: Seat::new(Arc::clone(&hall), rank, patience, options.warn, family),
             plans: Vec::new(),
+            operators: Vec::new(),
             meeting: Assembly::new(same, rank, with, patience, options.warn),
             hall,
             rank,
@@ -291,7 +297,7 @@ impl Communicator {
         inside.lanes.extend(lanes);
         drop(inside);
         self.plans.push(Opened { plan: Arc::clone(plan), first, next: 0 });
-        Ok(PlanId { of: self.tag(), index: self.plans.len() as u32 - 1 })
+        Ok(PlanId { of: self.tag(), index: self.plans.len() as u32 - 1, operator: 0 })
     }
 
     /// What a plan says.
@@ -301,6 +307,24 @@ impl Communicator {
     pub fn plan(&self, plan: PlanId) -> &Arc<VerifiedPlan> {
         assert_eq!(plan.of, self.tag(), "a plan of another communicator");
         &self.plans[plan.index as usize].plan
+    }
+
+    /// The same plan, combining by an operator of the user's own: calls of what is returned give [`Op::Sum`](plan::dtype::Op) as their operator, which it takes the
+    /// place of. Nothing is opened, and nobody is asked; that all ranks combine by an operator of that name is found out with each call.
+    ///
+    /// # Errors
+    /// [`Kind::Invalid`] if the operator's name is empty or too long, or the plan is not this communicator's.
+    pub fn reducing(&mut self, plan: PlanId, operator: Arc<dyn Operator>) -> Result<PlanId, Error> {
+        self.opened(plan)?;
+        let name = operator.name();
+        if name.is_empty() || name.len() > MOST_NAME || name.chars().any(char::is_control) {
+            let message = format!("`{}` cannot be the name of an operator", name.escape_debug());
+            let help = format!("a name has 1 to {MOST_NAME} bytes, and no control characters");
+            return Err(Error::new(Kind::Invalid, message).help(help));
+        }
+        let number = self.operators.len() as u32 + 1;
+        self.operators.push(User { number, operator });
+        Ok(PlanId { operator: number, ..plan })
     }
 
     /// One call; returns when the result is there and nobody touches the buffers any more.
@@ -406,9 +430,10 @@ impl Communicator {
     /// Whether buffers are what a call of this shape must have.
     fn check(&mut self, plan: PlanId, shape: Shape, buffers: &Buffers<'_>) -> Result<(), Error> {
         let lane = self.opened(plan)?.first;
+        let user = user(&self.operators, plan, shape)?;
         let mut inside = self.seat.enter();
         inside.free(lane)?;
-        inside.lanes[lane].with_dependent_mut(|_, rank| rank.check(shape, buffers))
+        inside.lanes[lane].with_dependent_mut(|_, rank| rank.check(shape, user, buffers))
     }
 
     /// Issues a call on the plan's next lane; if that is busy, after its call has ended.
@@ -425,9 +450,10 @@ impl Communicator {
         let lanes = self.options.in_flight as usize;
         let opened = self.opened(plan)?;
         let (lane, next) = (opened.first + opened.next, (opened.next + 1) % lanes);
+        let user = user(&self.operators, plan, shape)?;
         let mut inside = self.seat.enter();
         inside.free(lane)?;
-        inside.lanes[lane].with_dependent_mut(|_, rank| rank.check(shape, buffers))?;
+        inside.lanes[lane].with_dependent_mut(|_, rank| rank.check(shape, user, buffers))?;
         // SAFETY: checked just now, and the caller's promise.
         let call = unsafe { inside.issue(lane, whose) }?;
         drop(inside);
@@ -479,6 +505,17 @@ impl Drop for Communicator {
         self.hall.rank(self.rank).gone.store(1, Ordering::Release);
         (0..self.world()).for_each(|rank| self.hall.rank(RankId(rank)).ring());
     }
+}
+
+/// The operator of a plan's calls, if it is a user's own.
+fn user(operators: &[User], plan: PlanId, shape: Shape) -> Result<Option<&User>, Error> {
+    let Some(at) = plan.operator.checked_sub(1) else { return Ok(None) };
+    if shape.op != Op::Sum {
+        let message = format!("{} is asked for where a user's operator is to combine", shape.op);
+        return Err(Error::new(Kind::Invalid, message)
+            .help("give `sum`, which the user's operator takes the place of"));
+    }
+    Ok(operators.get(at as usize))
 }
 
 /// That all ranks say the same.

@@ -97,6 +97,8 @@ pub enum Advance {
     },
     /// The run has ended, and it may write to no peer any more.
     Aborted,
+    /// The user's operator panicked.
+    Panicked,
     /// A peer said that its buffer lies where it cannot.
     Astray {
         /// An index into `Machine::windows`.
@@ -313,7 +315,10 @@ impl<'s> Machine<'s> {
                 // SAFETY: slots are this block's until they are published or given back; places are as the caller
                 // promises. The plan was verified: cells are within their buffers, and two places of one step are
                 // one cell or apart.
-                unsafe { act.setting.kernel.run(&fold) };
+                let whole = unsafe { act.setting.run(&fold) };
+                if !whole {
+                    return Advance::Panicked;
+                }
                 offset += count as usize * act.setting.dtype.size() as usize;
             }
         }

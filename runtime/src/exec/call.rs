@@ -10,6 +10,7 @@ use super::buffers::Buffers;
 use super::drive::{Progress, Stop, sweep};
 use super::exposed::Exposed;
 use super::leave::{self, Access};
+use super::operator::User;
 use super::places::Area;
 use super::{Rank, Shape};
 use crate::error::{Error, Kind};
@@ -27,9 +28,14 @@ pub(super) struct Current<'s> {
 
 impl Rank<'_> {
     /// Whether buffers are what a call of this shape must have. They are those of the next call that is entered.
-    pub(crate) fn check(&mut self, shape: Shape, buffers: &Buffers<'_>) -> Result<(), Error> {
+    pub(crate) fn check(
+        &mut self,
+        shape: Shape,
+        user: Option<&User>,
+        buffers: &Buffers<'_>,
+    ) -> Result<(), Error> {
         self.idle()?;
-        self.prepare(shape)?;
+        self.prepare_by(shape, user)?;
         let prepared = &mut self.prepared[self.at];
         if prepared.checked != buffers.areas() {
             buffers.check(self.plan, &prepared.layout, self.rank, shape.in_place)?;

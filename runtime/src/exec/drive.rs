@@ -39,6 +39,8 @@ pub(crate) enum Stop {
     },
     /// A peer has come to something that this rank has not come to, and not to this call.
     Elsewhere,
+    /// The user's operator panicked.
+    Panicked,
     /// A peer has left.
     Gone {
         /// Which.
@@ -77,6 +79,7 @@ pub(super) unsafe fn sweep(machine: &mut Machine<'_>, act: &Act<'_>) -> Result<P
             Advance::Finished | Advance::Blocked => {}
             Advance::Mismatch { end } => stop = Some(Stop::Mismatch { end }),
             Advance::Aborted => stop = Some(Stop::Aborted),
+            Advance::Panicked => stop = Some(Stop::Panicked),
             Advance::Astray { window } => stop = Some(Stop::Astray { window }),
         }
         !machine.finished(index as usize)

@@ -12,6 +12,7 @@ pub(crate) mod drive;
 pub mod exposed;
 pub mod kernels;
 mod leave;
+pub mod operator;
 pub mod places;
 mod prepare;
 pub mod program;
@@ -32,6 +33,7 @@ use self::buffers::{Buffers, Memory};
 use self::call::Current;
 use self::drive::{Stop, drive, pause};
 use self::exposed::{Exposed, accessors};
+use self::operator::User;
 use self::prepare::Prepared;
 use self::program::Program;
 use self::windows::Window;
@@ -143,8 +145,13 @@ impl<'s> Rank<'s> {
 
     /// Works out all that does not change between calls of one shape; `call` does it if this was not called before.
     pub fn prepare(&mut self, shape: Shape) -> Result<&Layout, Error> {
-        if self.prepared.get(self.at).is_none_or(|prepared| prepared.shape != shape) {
-            self.turn_to(shape)?;
+        self.prepare_by(shape, None)
+    }
+
+    /// The same for calls with a user's operator.
+    fn prepare_by(&mut self, shape: Shape, user: Option<&User>) -> Result<&Layout, Error> {
+        if self.prepared.get(self.at).is_none_or(|prepared| !prepared.is(shape, user)) {
+            self.turn_to(shape, user)?;
         }
         Ok(&self.prepared[self.at].layout)
     }
@@ -169,7 +176,7 @@ impl<'s> Rank<'s> {
     /// Whatever ended the call also stands on the board and ends it for all ranks; no further call is possible then.
     pub fn call(&mut self, shape: Shape, buffers: &mut Buffers<'_>) -> Result<(), Error> {
         let call = self.call + 1;
-        self.check(shape, buffers)?;
+        self.check(shape, None, buffers)?;
         // SAFETY: `Buffers` borrows the caller's memory exclusively (for `Send` buffers: shared) for as long as this function runs,
         // and was checked just now.
         unsafe { self.enter(call) }?;
@@ -225,9 +232,9 @@ impl<'s> Rank<'s> {
     }
 
     /// Has a shape at hand: one of those called last, or a new one in the place of the one that was called longest ago.
-    fn turn_to(&mut self, shape: Shape) -> Result<(), Error> {
+    fn turn_to(&mut self, shape: Shape, user: Option<&User>) -> Result<(), Error> {
         self.idle()?;
-        match self.prepared.iter().position(|prepared| prepared.shape == shape) {
+        match self.prepared.iter().position(|prepared| prepared.is(shape, user)) {
             Some(at) => {
                 let prepared = self.prepared.remove(at);
                 self.prepared.push(prepared);
@@ -235,7 +242,7 @@ impl<'s> Rank<'s> {
             None => {
                 let slot_bytes = self.machine.slot_bytes as u32;
                 let (plan, exposed) = (self.plan, self.exposed.any());
-                let new = Prepared::new(plan, self.plan_hash, self.rank, slot_bytes, exposed, shape)?;
+                let new = Prepared::new(plan, self.plan_hash, self.rank, slot_bytes, exposed, shape, user)?;
                 if new.scratch_bytes > self.scratch.bytes() as u64 {
                     self.scratch = Mapping::private(new.scratch_bytes)?;
                 }
@@ -274,6 +281,13 @@ impl<'s> Rank<'s> {
             Stop::Elsewhere => {
                 let error = watch::elsewhere(self.segment.hall(), self.rank);
                 self.give_up(error.unwrap_or_else(|| Error::new(Kind::Mismatch, "ranks do different things")))
+            }
+            Stop::Panicked => {
+                let user = self.prepared[self.at].setting.user.as_ref();
+                let name = user.map_or("", |user| user.operator.name());
+                let message = format!("the operator `{name}` panicked at rank {}", self.rank.0);
+                let error = Error::new(Kind::Aborted, message).culprit(self.rank.0);
+                self.give_up(error.help("correct the operator"))
             }
             Stop::Astray { window } => {
                 let window = &self.machine.windows[window];

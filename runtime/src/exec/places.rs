@@ -7,7 +7,8 @@ use plan::dtype::Dtype;
 use plan::ids::RankId;
 use plan::layout::Layout;
 
-use super::kernels::Kernel;
+use super::kernels::{Fold, Kernel};
+use super::operator::{self, User};
 
 /// The cells of a block, for every copy.
 #[derive(Debug)]
@@ -100,10 +101,29 @@ pub struct Setting {
     pub dtype: Dtype,
     /// How elements are combined.
     pub kernel: Kernel,
+    /// The user's operator, in the place of the kernel's.
+    pub(super) user: Option<User>,
     /// What avg divides by.
     pub divisor: Option<u32>,
     /// How often bodies run.
     pub slices: u64,
     /// Where cells lie.
     pub cells: Cells,
+}
+
+impl Setting {
+    /// Folds; false if the user's operator panicked.
+    ///
+    /// # Safety
+    /// As [`Kernel::run`].
+    #[inline]
+    pub(super) unsafe fn run(&self, fold: &Fold<'_>) -> bool {
+        if let Some(User { operator, .. }) = self.user.as_ref().filter(|_| fold.sources.len() > 1) {
+            // SAFETY: the caller's promise.
+            return unsafe { operator::fold(&**operator, fold, self.dtype.size() as usize) };
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.kernel.run(fold) };
+        true
+    }
 }

@@ -11,6 +11,7 @@ use plan::signature::{self, Signature};
 
 use super::Shape;
 use super::kernels::Kernel;
+use super::operator::User;
 use super::places::{Area, Cells, Setting};
 use crate::call::Record;
 use crate::error::{Error, Kind};
@@ -34,6 +35,15 @@ pub(super) struct Prepared {
 }
 
 impl Prepared {
+    /// Whether it is what calls of this shape with this operator need.
+    #[inline]
+    pub(super) fn is(&self, shape: Shape, user: Option<&User>) -> bool {
+        let number = |user: Option<&User>| user.map_or(0, |user| user.number);
+        self.shape == shape && number(self.setting.user.as_ref()) == number(user)
+    }
+}
+
+impl Prepared {
     /// For calls of a plan; `exposed`: ranks reach into each other's memory.
     pub(super) fn new(
         plan: &Plan,
@@ -42,6 +52,7 @@ impl Prepared {
         slot_bytes: u32,
         exposed: bool,
         shape: Shape,
+        user: Option<&User>,
     ) -> Result<Prepared, Error> {
         let Shape { elements, dtype, op, in_place } = shape;
         let header = &plan.header;
@@ -72,6 +83,7 @@ impl Prepared {
             elements,
             dtype,
             op,
+            operator: user.map(|user| user.operator.name().to_string()),
             in_place,
         };
         // A plan that only exchanges messages sends the same in both forms, and each rank may have its own.
@@ -83,10 +95,12 @@ impl Prepared {
             counts: &[elements],
             dtype,
             op,
+            operator: user.map(|user| user.operator.name()),
             form,
         });
         let kernel = Kernel::new(dtype, op);
-        let setting = Setting { dtype, kernel, divisor, slices: layout.slices(), cells };
+        let user = user.cloned();
+        let setting = Setting { dtype, kernel, user, divisor, slices: layout.slices(), cells };
         let scratch_bytes = layout.scratch_bytes(rank);
         Ok(Prepared {
             shape,

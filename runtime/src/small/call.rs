@@ -224,7 +224,16 @@ pub(crate) fn record(words: (u64, u64), number: u64) -> Option<Record> {
     let from = collective.root().map_or(String::new(), |root| format!(" with root {}", root.0));
     let algorithm = format!("small {}{from}", collective.name());
     let in_place = words.0 & IN_PLACE != 0;
-    Some(Record { call: number, algorithm, plan: String::new(), elements, dtype, op, in_place })
+    Some(Record {
+        call: number,
+        algorithm,
+        plan: String::new(),
+        elements,
+        dtype,
+        op,
+        operator: None,
+        in_place,
+    })
 }
 
 /// Whether a word on the board is that of a small call.

@@ -198,7 +198,7 @@ impl Small {
             }
             Stop::Deadline { waited } => watch::not_entered(hall, number, waited),
             // Only calls of plans find the others.
-            Stop::Aborted | Stop::Mismatch { .. } | Stop::Astray { .. } => {
+            Stop::Aborted | Stop::Mismatch { .. } | Stop::Astray { .. } | Stop::Panicked => {
                 let unknown = || Error::new(Kind::Aborted, "the run was stopped");
                 return watch::seen(hall, rank, hall.board().cause().unwrap_or_else(unknown));
             }
