@@ -2,7 +2,7 @@
 //!
 //! In: flow, keys, transfers. Out: the [`Agenda`]: every rank's events in order of T. Send steps come at the start of the
 //! round in which their message is taken, before what is made in that round: so all ranks send before they wait, as in an
-//! exchange, and no rank's send waits for what it receives in the same round.
+//! exchange, and no rank's send waits for what it receives in the same round. (Some go sooner: `Transfers::early`.)
 
 use plan::ids::RankId;
 
@@ -43,22 +43,21 @@ impl Agenda {
             Agenda { events: Vec::with_capacity(count), rounds: Vec::with_capacity(count), starts: vec![0] };
         let mut reads = reads.chunk_by(|a, b| a.rank == b.rank).peekable();
         let mut made = made.chunk_by(|a, b| flow.node(*a).rank == flow.node(*b).rank).peekable();
-        let mut sorted: Vec<(u32, u32, u32, Event)> = Vec::new();
+        let mut sorted: Vec<Read> = Vec::new();
         for rank in (0..ranks).map(RankId) {
             // Those of one round in the order of their readers.
             sorted.clear();
             let of_rank = reads.next_if(|of_rank| of_rank[0].rank == rank).unwrap_or_default();
-            sorted.extend(of_rank.iter().map(|read| (read.round, read.reader, read.operand, read.event)));
-            sorted.sort_unstable_by_key(|&(round, reader, operand, _)| (round, reader, operand));
+            sorted.extend(of_rank);
+            sorted.sort_unstable_by_key(|read| (read.when, read.reader, read.operand));
             let mut sorted = sorted.iter().peekable();
             for &id in made.next_if(|of_rank| flow.node(of_rank[0]).rank == rank).unwrap_or_default() {
-                let round = flow.node(id).round;
-                while let Some(&(due, .., event)) = sorted.next_if(|&&(due, ..)| due <= round) {
-                    agenda.put(event, due);
+                while let Some(read) = sorted.next_if(|read| read.when <= keys.before(id)) {
+                    agenda.put(read.event, read.round);
                 }
-                agenda.put(Event::Make(id), round);
+                agenda.put(Event::Make(id), flow.node(id).round);
             }
-            sorted.for_each(|&(due, .., event)| agenda.put(event, due));
+            sorted.for_each(|read| agenda.put(read.event, read.round));
             agenda.starts.push(agenda.events.len() as u32);
         }
         agenda
@@ -74,8 +73,9 @@ impl Agenda {
 #[derive(Clone, Copy)]
 struct Read {
     rank: RankId,
-    /// In which it must be read.
+    /// In which it is read, and when.
     round: u32,
+    when: u32,
     /// Who reads it: the place in T, and which of its operands it is.
     reader: u32,
     operand: u32,
@@ -87,11 +87,13 @@ fn reads(flow: &Flow, keys: &Keys, transfers: &Transfers) -> Vec<Read> {
     let read = |rank, operand: u32, reader, due: NodeId, event| Read {
         rank,
         round: flow.node(due).round,
+        when: keys.round_start(flow.node(due).round),
         reader: keys.at(reader),
         operand,
         event,
     };
     let mut reads = Vec::new();
+    let mut early = transfers.early.iter().copied().peekable();
     for (id, transfer) in (0..).map(TransferId).zip(&transfers.list) {
         let event = match transfer.sent {
             _ if !transfers.leads(id) => continue,
@@ -100,7 +102,11 @@ fn reads(flow: &Flow, keys: &Keys, transfers: &Transfers) -> Vec<Read> {
             Sent::Fused | Sent::Later { .. } => continue,
         };
         let due = keys.due(flow, transfer.operand, transfer.reader);
-        reads.push(read(transfers.from(id), transfer.operand, transfer.reader, due, event));
+        let mut read = read(transfers.from(id), transfer.operand, transfer.reader, due, event);
+        if let Some((_, node)) = early.next_if(|(early, _)| *early == id) {
+            (read.round, read.when) = (flow.node(node).round, keys.before(node));
+        }
+        reads.push(read);
     }
     let saved = (0..flow.nodes.len() as u32).map(NodeId).filter(|id| flow.guarded && !flow.node(*id).gone);
     for id in saved {

@@ -3,7 +3,8 @@
 //! In: the flow, keys. Out: [`Transfers`], sorted by channel, within a channel in the order in which its reader takes them.
 //! The one hard idea: a value that another rank reads is sent by the step that makes it, if it exists there as exactly the
 //! cells that are read, and if the channel's order allows: messages must be sent in the order in which they are
-//! taken. Else a step of its own sends it, just before it is taken (or before its place is overwritten).
+//! taken. Else a step of its own sends it, just before it is taken (or before its place is overwritten); or sooner, if it was there
+//! from the beginning and would be in the way of one that is sent along.
 //!
 //! On a channel with several readers each message is as many transfers, one for each reader, neighbours in the list. The first of them,
 //! whose reader comes first in T, stands for the message where it is sent.
@@ -79,6 +80,8 @@ pub(super) struct Transfers {
     pub(super) ends: u32,
     /// Of each operand of the flow: its transfer, if it comes from another rank.
     pub(super) of_operand: Vec<u32>,
+    /// Those that a step of their own sends before the round in which they are taken, in order: just before which node acts.
+    pub(super) early: Vec<(TransferId, NodeId)>,
     /// Of each node: where those of `fused` that it sends start; one more entry at the end.
     starts: Vec<u32>,
     fused: Vec<TransferId>,
@@ -149,9 +152,9 @@ impl Numbered {
     pub(super) fn decide(self, flow: &Flow, keys: &Keys, options: &Options, room: Option<u32>) -> Transfers {
         let Numbered { mut list, links, of_operand, wishes } = self;
         let ends = links.last().map_or(0, |link: &Link| link.first_end + link.readers);
-        decide(flow, keys, options, room, &mut list, &wishes);
+        let early = decide(flow, keys, options, room, &mut list, &wishes);
         let (starts, fused) = by_maker(&list, &wishes, flow.nodes.len());
-        Transfers { list, links, ends, of_operand, starts, fused }
+        Transfers { list, links, ends, of_operand, early, starts, fused }
     }
 }
 
@@ -336,7 +339,7 @@ fn number(wanted: &[Wanted], groups: &Groups) -> (Vec<Transfer>, Vec<Link>, Vec<
 }
 
 /// Who sends each: channel by channel, in the order in which messages are taken. With `room`, what is sent along has room
-/// in so many slots.
+/// in so many slots. Out: as [`Transfers::early`].
 fn decide(
     flow: &Flow,
     keys: &Keys,
@@ -344,7 +347,9 @@ fn decide(
     room: Option<u32>,
     list: &mut [Transfer],
     wishes: &[Wish],
-) {
+) -> Vec<(TransferId, NodeId)> {
+    let mut early = Vec::new();
+    let mut next = NextMade { at: 0, node: None };
     let mut last = 0;
     let mut maker_before = NONE;
     let mut count = vec![0u32; flow.nodes.len()];
@@ -377,11 +382,39 @@ fn decide(
                 count[wish.maker as usize] += 1;
                 (Sent::Fused, keys.at(NodeId(wish.maker)))
             }
-            false if wish.due >= last => (Sent::Alone, wish.due),
+            false if wish.due >= last => {
+                let entry =
+                    options.fuse && wish.maker == NONE && flow.operands[transfer.operand as usize].entry();
+                let made = if entry { next.after(at, list, wishes) } else { None };
+                let sooner = made.filter(|&made| last < keys.at(made) && keys.at(made) < wish.due);
+                early.extend(sooner.map(|made| (TransferId(at as u32), made)));
+                (Sent::Alone, sooner.map_or(wish.due, |made| keys.before(made)))
+            }
             false => (Sent::Aside, keys.before(transfer.reader)),
         };
         (list[at].sent, last) = (sent, when);
         before = (transfer.channel, transfer.number, sent);
+    }
+    early
+}
+
+/// Which node makes the next value of a channel that is made at all, found once for all messages before it.
+struct NextMade {
+    /// The message that carries it, or the first of another channel.
+    at: usize,
+    node: Option<NodeId>,
+}
+
+impl NextMade {
+    fn after(&mut self, at: usize, list: &[Transfer], wishes: &[Wish]) -> Option<NodeId> {
+        if self.at <= at {
+            let more = list[at + 1..].iter().take_while(|next| next.channel == list[at].channel).count();
+            let mut following = wishes[at + 1..][..more].iter();
+            let made = following.position(|wish| wish.maker != NONE);
+            self.at = at + 1 + made.unwrap_or(more);
+            self.node = made.map(|_| NodeId(wishes[self.at].maker));
+        }
+        self.node
     }
 }
 
