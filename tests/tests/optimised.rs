@@ -59,6 +59,29 @@ fn a_ring_allgather_copies_its_own_block_as_it_sends_it() {
     }
 }
 
+/// `@ *` is as good as a copy of one's own and a multicast from there.
+#[test]
+fn who_keeps_what_it_sends_to_all_does_both_in_one_step() {
+    let text =
+        "algorithm all on ranks[n] implements allgather { for r in 0..n { output[r] @ * = input @ r } }
+        algorithm root on ranks[n] implements broadcast(0) { data @ * = data @ 0 }";
+    let loaded = load(&[("own.coll".to_string(), text.into())], &Limits::default());
+    for n in 2..=8 {
+        for (name, sends) in [("all", n as usize), ("root", 1)] {
+            let compiled = compiled(&loaded, name, &[n]).unwrap();
+            let plan = compiled.plan.plan();
+            let count = plan.steps.len();
+            // One for each rank that sends, one for each message.
+            assert_eq!(count, sends * n as usize, "{name}, {n} ranks");
+            assert_eq!(
+                plan.steps.iter().filter(|step| only_copies(plan, step)).count(),
+                0,
+                "{name}, {n} ranks"
+            );
+        }
+    }
+}
+
 #[test]
 fn a_chain_broadcast_has_one_step_per_rank() {
     let loaded = library();

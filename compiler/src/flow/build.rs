@@ -98,8 +98,8 @@ pub(crate) fn build(
     // Entry values that stay where they are.
     for node in &flow.nodes {
         for operand in flow.operands[Flow::range(node)].iter_mut().filter(|operand| operand.entry()) {
-            let written = |i: u32| hazards.is_written(places.index(operand.place.plus(i)));
-            operand.set_stays(!(0..node.width).any(written));
+            let changed = |i: u32| hazards.is_changed(places.index(operand.place.plus(i)));
+            operand.set_stays(!(0..node.width).any(changed));
         }
     }
     flow

@@ -14,6 +14,8 @@ use crate::trace::{Place, Trace};
 /// Compares a flow with the graph it came from.
 pub(crate) fn check(trace: &Trace, graph: &ChunkGraph, flow: &Flow) -> Result<(), String> {
     let mut made: FxHashMap<(NodeId, u32), ValueId> = FxHashMap::default();
+    // Entry values that some node is said to hand on.
+    let mut handed_on: Vec<(NodeId, u32, ValueId)> = Vec::new();
     // What memory holds, in the order of rounds: of each place, all that was ever put there, with its round.
     let mut held: FxHashMap<u32, Vec<(u32, ValueId)>> = FxHashMap::default();
     let mut extra: FxHashMap<NodeId, Vec<Home>> = FxHashMap::default();
@@ -30,8 +32,12 @@ pub(crate) fn check(trace: &Trace, graph: &ChunkGraph, flow: &Flow) -> Result<()
                 let (operand, special) = (&flow.operands[at], flow.special(at));
                 let place = graph.places.index(operand.place.plus(i));
                 let value = match operand.maker() {
+                    maker if operand.entry() => {
+                        let value = graph.entry(place).map(|v| graph.version(v).value);
+                        handed_on.extend(maker.zip(value).map(|(maker, value)| (maker, i, value)));
+                        value
+                    }
                     Some(maker) => made.get(&(maker, i)).copied(),
-                    None if operand.entry() => graph.entry(place).map(|v| graph.version(v).value),
                     None => held.get(&place).and_then(|all| {
                         let overwritten = special.guard.map_or(u32::MAX, |guard| flow.node(guard).round);
                         let until = flow.node(special.by.unwrap_or(id)).round.min(overwritten);
@@ -50,6 +56,12 @@ pub(crate) fn check(trace: &Trace, graph: &ChunkGraph, flow: &Flow) -> Result<()
                 let place = place(node.rank, home, i);
                 held.entry(graph.places.index(place)).or_default().push((node.round, value));
             }
+        }
+    }
+    for (maker, i, value) in handed_on {
+        let made = made.get(&(maker, i));
+        if made != Some(&value) {
+            return Err(format!("node {} hands on {made:?}, not the entry value {value:?}", maker.0));
         }
     }
     for clause in &trace.promise.clauses {

@@ -7,6 +7,7 @@
 //! Within a group all reads come first, so a node of the group that overwrites what another reads is no reason for
 //! a later round: the read is told to be done before that node instead.
 
+use super::bits::Bits;
 use super::{Flow, NEVER, NodeId, Special};
 use crate::graph::PlaceTable;
 use crate::trace::Place;
@@ -15,6 +16,8 @@ use crate::trace::Place;
 pub(super) struct Hazards<'a> {
     places: &'a PlaceTable,
     cells: Vec<Cell>,
+    /// Places that were written with anything but what they held.
+    changed: Bits,
     /// By place: the node that wrote it first in the last group of several that wrote it; [`NOBODY`]: none did.
     writer: Vec<u32>,
     /// Who read it in that last round, and one more than the last round in which another one did. Empty if no
@@ -41,15 +44,16 @@ impl<'a> Hazards<'a> {
         Hazards {
             places,
             cells: vec![Cell { written: 0, read: 0 }; len],
+            changed: Bits::new(len),
             writer: Vec::new(),
             group: Vec::new(),
             reader: if copies { vec![(NOBODY, 0); len] } else { Vec::new() },
         }
     }
 
-    /// Whether a place, an index, was ever written.
-    pub(super) fn is_written(&self, place: u32) -> bool {
-        self.cells[place as usize].written > 0
+    /// Whether a place, an index, ever held anything but its entry value.
+    pub(super) fn is_changed(&self, place: u32) -> bool {
+        self.changed.has(place)
     }
 
     /// Gives the nodes from `first` on their rounds: one group, whose nodes are of one move if `alone`.
@@ -87,6 +91,7 @@ impl<'a> Hazards<'a> {
         flow.nodes[id].round = round;
         self.group.push(hazard);
         self.cells[home.clone()].fill(Cell { written: round + 1, read: 0 });
+        self.change(flow, id);
         if let Some(readers) = self.reader.get_mut(home.clone()) {
             readers.fill((NOBODY, 0));
         }
@@ -153,6 +158,7 @@ impl<'a> Hazards<'a> {
                 round = round.max(self.cells[self.places.index(to.plus(i)) as usize].written);
             }
             flow.nodes[id].round = round;
+            self.change(flow, id);
             for i in 0..width {
                 let at = self.places.index(to.plus(i)) as usize;
                 self.cells[at] = Cell { written: round + 1, read: 0 };
@@ -178,6 +184,15 @@ impl<'a> Hazards<'a> {
                     }
                 }
             }
+        }
+    }
+
+    /// Notes what a node changes: nothing, if it copies places onto themselves, as forms may have it.
+    fn change(&mut self, flow: &Flow, id: usize) {
+        let (node, to) = (&flow.nodes[id], self.places.index(home(flow, id)));
+        let from = flow.operands(node).first().map(|operand| self.places.index(operand.place));
+        if !(node.copies() && from == Some(to)) {
+            (to..to + node.width).for_each(|place| self.changed.add(place));
         }
     }
 

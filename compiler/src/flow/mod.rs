@@ -131,6 +131,13 @@ pub(crate) struct Special {
     pub(crate) others: u32,
 }
 
+impl Special {
+    /// Whether nothing is special.
+    pub(crate) fn is_none(&self) -> bool {
+        self.by.is_none() && self.guard.is_none()
+    }
+}
+
 /// In `Flow::hazards`: no earlier than it is.
 pub(crate) const NEVER: u32 = u32::MAX;
 /// In `Operand::maker`: it is the entry value of the place, nothing ever overwrites it, `Flow::special` has something on it.

@@ -8,6 +8,7 @@ mod copies;
 mod entries;
 mod folds;
 mod relays;
+mod shares;
 pub(crate) mod trees;
 
 use crate::flow::{self, Flow, NodeId};
@@ -29,6 +30,8 @@ pub(crate) fn run(trace: &Trace, graph: &ChunkGraph, options: &Options, flow: &m
     checked(trace, graph, flow, "folds");
     copies::run(flow, options);
     checked(trace, graph, flow, "copies");
+    shares::run(flow);
+    checked(trace, graph, flow, "shares");
 }
 
 /// How many operands name each node as their maker.

@@ -2,7 +2,7 @@
 //!
 //! In: flow, keys, transfers. Out: the [`Agenda`]: every rank's events in order of T. Send steps come at the start of the
 //! round in which their message is taken, before what is made in that round: so all ranks send before they wait, as in an
-//! exchange, and no rank's send waits for what it receives in the same round. (Some go sooner: `Transfers::early`.)
+//! exchange, and no rank's send waits for what it receives in the same round. (Some go at another time: `Transfers::moved`.)
 
 use plan::ids::RankId;
 
@@ -93,7 +93,7 @@ fn reads(flow: &Flow, keys: &Keys, transfers: &Transfers) -> Vec<Read> {
         event,
     };
     let mut reads = Vec::new();
-    let mut early = transfers.early.iter().copied().peekable();
+    let mut moved = transfers.moved.iter().peekable();
     for (id, transfer) in (0..).map(TransferId).zip(&transfers.list) {
         let event = match transfer.sent {
             _ if !transfers.leads(id) => continue,
@@ -103,8 +103,8 @@ fn reads(flow: &Flow, keys: &Keys, transfers: &Transfers) -> Vec<Read> {
         };
         let due = keys.due(flow, transfer.operand, transfer.reader);
         let mut read = read(transfers.from(id), transfer.operand, transfer.reader, due, event);
-        if let Some((_, node)) = early.next_if(|(early, _)| *early == id) {
-            (read.round, read.when) = (flow.node(node).round, keys.before(node));
+        if let Some(moved) = moved.next_if(|moved| moved.id == id) {
+            (read.round, read.when) = (moved.round, moved.when);
         }
         reads.push(read);
     }

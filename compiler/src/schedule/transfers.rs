@@ -57,6 +57,15 @@ pub(super) enum Sent {
     },
 }
 
+/// When a step of its own sends a message.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Moved {
+    pub(super) id: TransferId,
+    pub(super) round: u32,
+    /// The same as of [`Keys::at`].
+    pub(super) when: u32,
+}
+
 /// A channel from one rank to another, or to several (multicast).
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Link {
@@ -80,8 +89,8 @@ pub(super) struct Transfers {
     pub(super) ends: u32,
     /// Of each operand of the flow: its transfer, if it comes from another rank.
     pub(super) of_operand: Vec<u32>,
-    /// Those that a step of their own sends before the round in which they are taken, in order: just before which node acts.
-    pub(super) early: Vec<(TransferId, NodeId)>,
+    /// Those that a step of their own sends at another time than when the round begins in which they are taken; in order.
+    pub(super) moved: Vec<Moved>,
     /// Of each node: where those of `fused` that it sends start; one more entry at the end.
     starts: Vec<u32>,
     fused: Vec<TransferId>,
@@ -109,7 +118,7 @@ impl Numbered {
         } else {
             (collect(flow, keys, &keys.by_rank(flow)), Groups::default())
         };
-        let (list, links, wishes) = number(&wanted, &groups);
+        let (list, links, wishes) = number(&wanted, &groups, keys.ranks);
         drop(wanted);
         let mut of_operand = vec![NONE; flow.operands.len()];
         for (id, transfer) in (0..).zip(&list) {
@@ -152,9 +161,9 @@ impl Numbered {
     pub(super) fn decide(self, flow: &Flow, keys: &Keys, options: &Options, room: Option<u32>) -> Transfers {
         let Numbered { mut list, links, of_operand, wishes } = self;
         let ends = links.last().map_or(0, |link: &Link| link.first_end + link.readers);
-        let early = decide(flow, keys, options, room, &mut list, &wishes);
+        let moved = decide(flow, keys, options, room, &mut list, &wishes);
         let (starts, fused) = by_maker(&list, &wishes, flow.nodes.len());
-        Transfers { list, links, ends, of_operand, early, starts, fused }
+        Transfers { list, links, ends, of_operand, moved, starts, fused }
     }
 }
 
@@ -287,12 +296,17 @@ fn due(flow: &Flow, keys: &Keys, operand: u32, reader: NodeId) -> u32 {
     keys.round_start(flow.node(keys.due(flow, operand, reader)).round)
 }
 
-/// Sorts transfers by channel, and numbers channels and messages; channels with several readers come last.
-fn number(wanted: &[Wanted], groups: &Groups) -> (Vec<Transfer>, Vec<Link>, Vec<Wish>) {
+/// Sorts transfers by channel, and numbers channels and messages. Those of a rank go round from itself, so that ranks that do the same
+/// have them in the same order; channels with several readers come last.
+fn number(wanted: &[Wanted], groups: &Groups, ranks: u32) -> (Vec<Transfer>, Vec<Link>, Vec<Wish>) {
     let mut sorted: Vec<u32> = (0..wanted.len() as u32).filter(|&id| !groups.has(id)).collect();
-    let (to, lane) = (|id: &u32| wanted[*id as usize].to, |id: &u32| wanted[*id as usize].lane);
+    let lane = |id: &u32| wanted[*id as usize].lane;
+    let to = |id: &u32| {
+        let Wanted { from, to, .. } = wanted[*id as usize];
+        to.0 + if to.0 < from.0 { ranks } else { 0 } - from.0
+    };
     if !sorted.is_sorted_by_key(to) {
-        sorted = counting_sort(sorted, |id| to(&id).0);
+        sorted = counting_sort(sorted, |id| to(&id));
     }
     for of_reader in sorted.chunk_by_mut(|a, b| to(a) == to(b)) {
         if !of_reader.is_sorted_by_key(lane) {
@@ -339,7 +353,7 @@ fn number(wanted: &[Wanted], groups: &Groups) -> (Vec<Transfer>, Vec<Link>, Vec<
 }
 
 /// Who sends each: channel by channel, in the order in which messages are taken. With `room`, what is sent along has room
-/// in so many slots. Out: as [`Transfers::early`].
+/// in so many slots. Out: as [`Transfers::moved`].
 fn decide(
     flow: &Flow,
     keys: &Keys,
@@ -347,10 +361,11 @@ fn decide(
     room: Option<u32>,
     list: &mut [Transfer],
     wishes: &[Wish],
-) -> Vec<(TransferId, NodeId)> {
-    let mut early = Vec::new();
+) -> Vec<Moved> {
+    let mut moved = Vec::new();
     let mut next = NextMade { at: 0, node: None };
-    let mut last = 0;
+    // When the message before is sent, and in which round, if not as it begins.
+    let (mut last, mut within) = (0, NONE);
     let mut maker_before = NONE;
     let mut count = vec![0u32; flow.nodes.len()];
     let mut before = (NONE, NONE, Sent::Fused);
@@ -363,7 +378,7 @@ fn decide(
             continue;
         }
         if transfer.number == 0 {
-            (last, maker_before) = (0, NONE);
+            (last, within, maker_before) = (0, NONE, NONE);
             slots.iter_mut().for_each(Slots::clear);
         }
         let cells = if slots.is_some() { flow.node(transfer.reader).width } else { 0 };
@@ -371,31 +386,44 @@ fn decide(
             && wish.maker != NONE
             && wish.maker != maker_before
             && keys.at(NodeId(wish.maker)) > last
+            // What only hands on an entry value may have been put off.
+            && keys.at(NodeId(wish.maker)) < keys.at(transfer.reader)
             && count[wish.maker as usize] < options.operands
             && slots.as_mut().is_none_or(|slots| slots.have_room(keys.at(NodeId(wish.maker)), cells));
         if let Some(slots) = &mut slots {
             slots.put(keys.round_start(flow.node(transfer.reader).round), cells);
         }
         maker_before = if fused { wish.maker } else { NONE };
-        let (sent, when) = match fused {
-            true => {
-                count[wish.maker as usize] += 1;
-                (Sent::Fused, keys.at(NodeId(wish.maker)))
+        let id = TransferId(at as u32);
+        let node_round = |node: NodeId| flow.node(node).round;
+        let (sent, when, round) = if fused {
+            count[wish.maker as usize] += 1;
+            let maker = NodeId(wish.maker);
+            (Sent::Fused, keys.at(maker), node_round(maker))
+        } else if wish.due >= last {
+            let entry =
+                options.fuse && wish.maker == NONE && flow.operands[transfer.operand as usize].entry();
+            let made = if entry { next.after(at, list, wishes) } else { None };
+            match made.filter(|&made| last < keys.at(made) && keys.at(made) < wish.due) {
+                Some(made) => {
+                    let (when, round) = (keys.before(made), node_round(made));
+                    moved.push(Moved { id, round, when });
+                    (Sent::Alone, when, round)
+                }
+                None => (Sent::Alone, wish.due, NONE),
             }
-            false if wish.due >= last => {
-                let entry =
-                    options.fuse && wish.maker == NONE && flow.operands[transfer.operand as usize].entry();
-                let made = if entry { next.after(at, list, wishes) } else { None };
-                let sooner = made.filter(|&made| last < keys.at(made) && keys.at(made) < wish.due);
-                early.extend(sooner.map(|made| (TransferId(at as u32), made)));
-                (Sent::Alone, sooner.map_or(wish.due, |made| keys.before(made)))
-            }
-            false => (Sent::Aside, keys.before(transfer.reader)),
+        } else if within == node_round(transfer.reader) && flow.special(transfer.operand as usize).is_none() {
+            // Its place is as it was until the round is over.
+            moved.push(Moved { id, round: within, when: last });
+            (Sent::Alone, last, within)
+        } else {
+            (Sent::Aside, keys.before(transfer.reader), NONE)
         };
-        (list[at].sent, last) = (sent, when);
+        list[at].sent = sent;
+        (last, within) = (when, round);
         before = (transfer.channel, transfer.number, sent);
     }
-    early
+    moved
 }
 
 /// Which node makes the next value of a channel that is made at all, found once for all messages before it.

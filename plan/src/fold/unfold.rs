@@ -215,17 +215,19 @@ impl Folded {
         Step { operands, ..*step }
     }
 
-    /// All channels, (times, number), sorted by writer and reader; and where each is, by times and number.
+    /// All channels, (times, number), sorted by writer, those of one by reader, round from the writer; and where each is, by times and number.
     fn channels(&self, order: u32) -> (Vec<(u32, u32)>, Vec<u32>) {
         let plan = &self.plan;
         let rank = |block: BlockId, times: u32| self.rank(plan.blocks[block.index()].rank, times);
+        let ranks = plan.header.ranks;
         let mut channels: Vec<(u32, u32)> =
             (0..order).flat_map(|times| (0..plan.channels.len() as u32).map(move |c| (times, c))).collect();
         channels.sort_by_key(|&(times, c)| {
             let channel = &plan.channels[c as usize];
             let first = channel.readers.start as usize;
             let reader = rank(plan.readers[first], self.sum(times, self.times[first]));
-            (rank(channel.writer, times), reader)
+            let writer = rank(channel.writer, times);
+            (writer, if reader < writer { reader.0 + ranks } else { reader.0 })
         });
         let mut number = vec![0; channels.len()];
         for (at, &(times, c)) in (0..).zip(&channels) {

@@ -269,8 +269,15 @@ impl<'a> Simulation<'a> {
         // Copies need no one else: they are made as soon as their round has come.
         let copies = matches!(planned, Event::Aside(_) | Event::Save(..));
         let now = copies && self.round(planned) <= self.ranks[state.rank as usize].round;
+        // What it has planned may send what goes before on the same channel.
+        let turn = |event| match event {
+            Event::Send(id) => {
+                self.channels[self.transfers.list[id.index()].channel as usize].sent == self.number(id)
+            }
+            _ => true,
+        };
         match later {
-            Some(later) if later.2 < at && !now => Some(later),
+            Some(later) if later.2 < at && !now && turn(later.0) => Some(later),
             _ => Some((planned, false, at)),
         }
     }
