@@ -8,7 +8,7 @@
 
 use std::marker::PhantomData;
 
-use super::call::{Blocks, Call, Collective};
+use super::call::{Call, Collective, due};
 use crate::error::{Error, Kind};
 
 /// What a rank calls with.
@@ -110,20 +110,6 @@ impl<'a> Buffers<'a> {
         let output = if one { output.0.wrapping_add(in_input) } else { output.0 };
         let input = if one { input.0.wrapping_add(in_output) } else { input.0 };
         Ok(Areas { input, output, in_place: true })
-    }
-}
-
-/// The bytes of input and output of a rank; nothing where they are ignored.
-#[inline]
-fn due(call: &Call, rank: u32, ranks: u32) -> (Option<usize>, Option<usize>) {
-    let block = call.block();
-    let bytes = |blocks| if blocks == Blocks::One { block } else { block * ranks as usize };
-    let (input, output) = call.collective.blocks();
-    let (input, output) = (Some(bytes(input)), Some(bytes(output)));
-    match call.collective {
-        Collective::Broadcast { root } | Collective::Scatter { root } if root.0 != rank => (None, output),
-        Collective::Reduce { root } | Collective::Gather { root } if root.0 != rank => (input, None),
-        _ => (input, output),
     }
 }
 

@@ -88,12 +88,22 @@ impl Call {
     pub const BARRIER: Call =
         Call { collective: Collective::Barrier, elements: 0, dtype: Dtype::U8, op: Op::Sum };
 
-    /// Whether no buffer of it is larger than [`MOST`] among so many ranks.
+    /// Whether no buffer of it is larger than [`MOST`] among so many ranks: then it is a small call.
     pub fn fits(&self, ranks: u32) -> bool {
+        self.largest(ranks) <= MOST as u64
+    }
+
+    /// Bytes of the larger one of its two buffers.
+    pub fn largest(&self, ranks: u32) -> u64 {
         let (input, output) = self.collective.blocks();
         let blocks = if input == Blocks::Each || output == Blocks::Each { ranks } else { 1 };
-        let block = self.elements.checked_mul(self.dtype.size().into());
-        block.and_then(|block| block.checked_mul(blocks.into())).is_some_and(|all| all <= MOST as u64)
+        self.elements.saturating_mul(self.dtype.size().into()).saturating_mul(blocks.into())
+    }
+
+    /// Bytes of input and output at a rank; 0 where it has none. Only of a call that fits.
+    pub fn bytes(&self, rank: u32, ranks: u32) -> (usize, usize) {
+        let (input, output) = due(self, rank, ranks);
+        (input.unwrap_or(0), output.unwrap_or(0))
     }
 
     /// Bytes of a block. Only of one that fits.
@@ -210,6 +220,20 @@ impl Collective {
             8 => Collective::Barrier,
             _ => return None,
         })
+    }
+}
+
+/// The bytes of input and output of a rank; nothing where they are ignored.
+#[inline]
+pub(super) fn due(call: &Call, rank: u32, ranks: u32) -> (Option<usize>, Option<usize>) {
+    let block = call.block();
+    let bytes = |blocks| if blocks == Blocks::One { block } else { block * ranks as usize };
+    let (input, output) = call.collective.blocks();
+    let (input, output) = (Some(bytes(input)), Some(bytes(output)));
+    match call.collective {
+        Collective::Broadcast { root } | Collective::Scatter { root } if root.0 != rank => (None, output),
+        Collective::Reduce { root } | Collective::Gather { root } if root.0 != rank => (input, None),
+        _ => (input, output),
     }
 }
 
