@@ -49,4 +49,29 @@ impl<'a> Mailbox<'a> {
         debug_assert!(bytes <= MOST);
         self.start.wrapping_add(if bytes <= BESIDE { size_of::<Tag>() } else { LINE })
     }
+
+    /// Says that this rank has read a part of so many bytes here and is about to write one. A hint: the lines are on their way while it
+    /// still works on what it has read. Not for large parts, whose lines would come before they are read.
+    #[inline]
+    pub(crate) fn will_be_written(&self, bytes: usize) {
+        own(self.start);
+        if (BESIDE + 1..=OWNED).contains(&bytes) {
+            (0..bytes).step_by(LINE).for_each(|at| own(self.part(bytes).wrapping_add(at)));
+        }
+    }
+}
+
+/// The largest part whose lines a rank asks for.
+const OWNED: usize = 512;
+
+/// Asks for a line as for writing.
+#[inline(always)]
+fn own(line: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a hint, which does nothing on processors that do not have it, nor where there is no memory.
+    unsafe {
+        core::arch::asm!("prefetchw [{}]", in(reg) line, options(nostack, preserves_flags, readonly));
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = line;
 }

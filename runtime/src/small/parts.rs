@@ -22,7 +22,7 @@ pub(super) struct Kit {
     ranks: usize,
     /// Bytes of a block, and of a part in a box.
     block: usize,
-    part: usize,
+    pub(super) part: usize,
     kernel: Kernel,
     divisor: Option<u32>,
     pre: Pre,

@@ -11,7 +11,7 @@ use plan::ids::RankId;
 use super::buffers::{Areas, Buffers};
 use super::call::{self, Call, MOST};
 use super::parts::Kit;
-use super::protocol::Ledger;
+use super::protocol::{Flow, Ledger};
 use crate::error::{Error, Kind};
 use crate::exec::drive::{Progress, Stop};
 use crate::memory::hall::Hall;
@@ -136,6 +136,10 @@ impl Small {
                     return Progress { moved, finished: false };
                 }
                 (next, moved) = (next + 1, true);
+            }
+            if flow == Flow::All && self.ranks == 2 {
+                // This rank writes there next.
+                from(1 - self.rank).will_be_written(pending.kit.part);
             }
         }
         // SAFETY: who issued the call lent its memory; the parts of all ranks that this one reads are there, and nobody writes to

@@ -16,12 +16,12 @@
 //!
 //! `tests/loom_small.rs` compiles this file with loom's atomics.
 
-use super::sync::{AtomicU64, Ordering};
+use super::sync::{self, AtomicU64};
 
 /// Boxes of a rank for calls that go from all to all.
 pub const EXCHANGE: usize = 2;
 /// Boxes of a rank for calls with a root.
-pub const ROOTED: usize = 6;
+pub const ROOTED: usize = sync::ROOTED;
 /// All boxes of a rank.
 pub const BOXES: usize = EXCHANGE + ROOTED;
 
@@ -87,13 +87,13 @@ impl Tag {
     /// Says that the part lies there.
     #[inline]
     pub fn put(&self, tag: u64) {
-        self.0.store(tag, Ordering::Release);
+        self.0.store(tag, sync::put());
     }
 
     /// Whether the part of this call lies there.
     #[inline]
     pub fn is(&self, tag: u64) -> bool {
-        self.0.load(Ordering::Acquire) == tag
+        self.0.load(sync::seen()) == tag
     }
 }
 
@@ -177,7 +177,7 @@ impl Ledger {
         }
         while self.asked < self.ranks {
             let reads = self.asked != self.rank && flow.reads(self.asked);
-            if reads && progress(self.asked).0.load(Ordering::Acquire) < call {
+            if reads && progress(self.asked).0.load(sync::heard()) < call {
                 return false;
             }
             self.asked += 1;
@@ -203,7 +203,7 @@ impl Ledger {
         }
         let told = reads && self.flow != Flow::All;
         if told {
-            own.0.store(call, Ordering::Release);
+            own.0.store(call, sync::told());
         }
         told
     }
