@@ -32,6 +32,25 @@ pub fn pin(rank: u32, ranks: u32) {
     let _ = sched_setaffinity(None, &one);
 }
 
+/// The CPU that the calling thread is on.
+pub fn current() -> usize {
+    rustix::thread::sched_getcpu()
+}
+
+/// Moves the calling thread to another of the CPUs that it may use, of which `taken` says which not to take; it is not kept there.
+/// Whether there was one.
+pub fn leave_for_another(taken: impl Fn(usize) -> bool) -> bool {
+    let Ok(mask) = sched_getaffinity(None) else { return false };
+    let here = current();
+    let other = |&cpu: &usize| mask.is_set(cpu) && cpu != here && !taken(cpu);
+    let Some(cpu) = (0..CpuSet::MAX_CPU).find(other) else { return false };
+    let mut one = CpuSet::new();
+    one.set(cpu);
+    let moved = sched_setaffinity(None, &one).is_ok();
+    // What it may use is what it was.
+    moved && sched_setaffinity(None, &mask).is_ok()
+}
+
 /// The CPUs of this process that are `rank`'s part, where each of `ranks` gets as many as any other, neighbours together; one
 /// that it shares, where there are fewer of them than ranks. None where the system does not say which there are.
 pub fn part(rank: u32, ranks: u32) -> Option<CpuSet> {
@@ -183,6 +202,19 @@ mod tests {
             } else {
                 assert_eq!(after, before);
             }
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn who_leaves_for_another_cpu_may_use_the_same_as_before() {
+        std::thread::spawn(|| {
+            let before = sched_getaffinity(None).unwrap();
+            assert!(!leave_for_another(|_| true));
+            let moved = leave_for_another(|_| false);
+            assert_eq!(moved, before.count() > 1);
+            assert_eq!(sched_getaffinity(None).unwrap(), before);
         })
         .join()
         .unwrap();

@@ -10,6 +10,7 @@ pub mod call;
 pub mod channel;
 pub mod comm;
 pub mod cpus;
+mod crowd;
 pub mod error;
 pub mod exec;
 pub mod job;

@@ -1,11 +1,14 @@
-//! How long a line takes from one core to another.
+//! How long a line takes from one core to another, and a turn of another process on the same.
 //!
-//! In: the CPUs of this process. Out: nanoseconds from a store on the first until the second sees it.
+//! In: the CPUs of this process. Out: nanoseconds from a store on the first until the second sees it; microseconds from one process to
+//! another. No call of two ranks that run, and of more that must take turns, can be much faster than these.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+use crate::processes;
 
 /// Turns of a measurement, and how many there are: the fastest counts, since whatever else runs only adds.
 const TURNS: u64 = 20_000;
@@ -22,6 +25,37 @@ pub(crate) fn one_way() -> Option<f64> {
     let cpus = [cpus.next()?, cpus.next()?];
     let all = (0..TRIES).map(|_| turns(cpus));
     Some(all.fold(f64::INFINITY, f64::min) / (2 * TURNS) as f64 * 1e9)
+}
+
+/// Turns that processes take on one CPU, by yielding: microseconds until the next one runs. To be called while this process has one thread.
+pub(crate) fn print_switch() -> Result<(), String> {
+    const SWITCHES: u32 = 50_000;
+    processes::run(2, |rank| {
+        let pinned = sched_getaffinity(None).ok().and_then(|mask| {
+            let mut one = CpuSet::new();
+            one.set((0..CpuSet::MAX_CPU).find(|&cpu| mask.is_set(cpu))?);
+            sched_setaffinity(None, &one).ok()
+        });
+        (0..1000).for_each(|_| std::thread::yield_now());
+        let began = Instant::now();
+        (0..SWITCHES).for_each(|_| std::thread::yield_now());
+        let each = began.elapsed().as_secs_f64() / f64::from(SWITCHES) / 2.0 * 1e6;
+        if rank == 0 && pinned.is_some() {
+            println!("from one process to another on one CPU: {each:.2} us");
+        }
+        Ok(())
+    })
+}
+
+/// Puts the calling thread on the first CPU that it may use, without keeping it there.
+pub(crate) fn gather() {
+    let Ok(mask) = sched_getaffinity(None) else { return };
+    let Some(cpu) = (0..CpuSet::MAX_CPU).find(|&cpu| mask.is_set(cpu)) else { return };
+    let mut one = CpuSet::new();
+    one.set(cpu);
+    if sched_setaffinity(None, &one).is_ok() {
+        let _ = sched_setaffinity(None, &mask);
+    }
 }
 
 fn turns(cpus: [usize; 2]) -> f64 {

@@ -51,6 +51,9 @@ struct Args {
     /// Ranks are threads.
     #[arg(long)]
     threads: bool,
+    /// Each batch begins with all ranks on one CPU, as the system may put them.
+    #[arg(long)]
+    crowd: bool,
     /// So many calls in a row of each cell.
     #[arg(long)]
     soak: Option<u64>,
@@ -71,6 +74,7 @@ fn run(args: &Args) -> Result<(), String> {
         Some(nanoseconds) => println!("one way between cores: {nanoseconds:.0} ns"),
         None => println!("there is one CPU"),
     };
+    cores::print_switch()?;
     one_way();
     for &ranks in &args.ranks {
         let cells = cells(args, ranks)?;
@@ -112,6 +116,9 @@ fn rank(args: &Args, cells: &[Cell], mut comm: Communicator) -> Result<(), Error
     let mut times = vec![Vec::new(); cells.len()];
     for _ in 0..args.rounds {
         for ((cell, &calls), times) in cells.iter().zip(&calls).zip(&mut times) {
+            if args.crowd {
+                cores::gather();
+            }
             times.push(timing::batch(&mut comm, cell, calls)?);
         }
     }

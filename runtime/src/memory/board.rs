@@ -54,6 +54,8 @@ pub struct RankWords {
     pub work: AtomicU64,
     /// Its process, or 0 where ranks are threads.
     pub pid: AtomicU32,
+    /// One more than the CPU on which it was when it last had reason to say so; 0: it had none.
+    pub cpu: AtomicU32,
     /// Not 0: it makes no call any more.
     pub gone: AtomicU32,
     /// Not 0: a call has failed, and some peer may still be writing to its registered memory.

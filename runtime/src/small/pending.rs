@@ -12,6 +12,7 @@ use super::buffers::{Areas, Buffers};
 use super::call::{self, Call, MOST};
 use super::parts::Kit;
 use super::protocol::{Flow, Ledger};
+use crate::crowd::Crowd;
 use crate::error::{Error, Kind};
 use crate::exec::drive::{Progress, Stop};
 use crate::memory::hall::Hall;
@@ -35,6 +36,7 @@ pub(crate) struct Small {
     policy: Policy,
     /// How often a wait looks again before it yields; adapts as `wait` says.
     pauses: u32,
+    crowd: Crowd,
 }
 
 /// How often a short wait yields.
@@ -81,6 +83,7 @@ impl Small {
             sources: Sources(vec![std::ptr::null(); ranks as usize].into()),
             policy,
             pauses: policy.pauses,
+            crowd: Crowd::new(ranks),
         }
     }
 
@@ -162,21 +165,40 @@ impl Small {
         let mut rounds = 0;
         while !self.turn(hall).finished {
             rounds += 1;
-            if rounds <= self.pauses {
-                std::hint::spin_loop();
-            } else if rounds > self.pauses + YIELDS || hall.board().aborted() {
-                self.pauses = (self.pauses / 2).max(self.policy.least_pauses);
-                return false;
-            } else {
-                std::thread::yield_now();
+            if rounds > self.pauses {
+                return self.wait_yielding(hall);
             }
+            std::hint::spin_loop();
         }
-        if rounds > self.pauses {
-            self.pauses = (self.pauses / 2).max(self.policy.least_pauses);
-        } else if rounds > 0 {
+        if rounds > 0 {
             self.pauses = (self.pauses * 2).min(self.policy.pauses);
+            self.crowd.spun();
         }
         true
+    }
+
+    fn wait_yielding(&mut self, hall: &Hall) -> bool {
+        self.pauses = (self.pauses / 2).max(self.policy.least_pauses);
+        let awaited = self.awaited();
+        for _ in 0..YIELDS {
+            if hall.board().aborted() {
+                return false;
+            }
+            std::thread::yield_now();
+            if self.turn(hall).finished {
+                self.crowd.yielded(hall, RankId(self.rank), awaited);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// The rank whose part is awaited.
+    fn awaited(&self) -> RankId {
+        match self.queue.front().map(|pending| pending.stage) {
+            Some(Stage::Reading(next)) => RankId(next),
+            _ => RankId(self.rank),
+        }
     }
 
     /// Whether this call is the first that has not ended.
