@@ -3,7 +3,9 @@
 //! In: the arguments. Out: one of the commands with its options, every value already of its type. What each means is
 //! said here once: the comments are the text of `rcc COMMAND --help`, and docs/cli.md tells the same at length.
 
+mod explain;
 mod launch;
+pub(crate) mod tune;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,7 +17,9 @@ use compiler::options::{Cut, Direct, Multicast, Tree};
 use grammar::ParseLimits;
 use plan::dtype::{Dtype, Op};
 
+pub(crate) use self::explain::Explain;
 pub(crate) use self::launch::Launch;
+pub(crate) use self::tune::{Cache, CacheAction, Tune};
 use crate::failure::Failure;
 use crate::shape::{self, Shape, Shapes};
 use crate::size;
@@ -58,6 +62,10 @@ pub(crate) enum Command {
     Explain(Explain),
     /// Put files into the canonical layout
     Fmt(Fmt),
+    /// Measure which algorithms are the fastest on this machine, for programs that select by it
+    Tune(Tune),
+    /// Show or clear the compiled plans that programs keep
+    Cache(Cache),
     /// Start a program as several ranks on this machine
     Launch(Launch),
 }
@@ -71,7 +79,8 @@ impl Command {
             Command::Run(args) => args.call.json,
             Command::Bench(args) => args.call.json,
             Command::Explain(args) => args.json,
-            Command::Show(_) | Command::Fmt(_) | Command::Launch(_) => false,
+            Command::Cache(args) => args.json,
+            Command::Show(_) | Command::Fmt(_) | Command::Tune(_) | Command::Launch(_) => false,
         }
     }
 }
@@ -190,6 +199,21 @@ impl Scheduling {
 }
 
 impl Choice {
+    /// Refuses what has no meaning for a call of a collective: it is selected as programs select it.
+    pub(crate) fn refuse_for_call(&self) -> Result<(), Failure> {
+        let unknown = self.params.iter().find(|(name, _)| name != "root");
+        let option = match (&self.algorithm, unknown, &self.schedule) {
+            (Some(_), _, _) => "--algorithm".to_string(),
+            (None, Some((name, _)), _) => format!("--param {name}"),
+            (None, None, Some(_)) => "--schedule".to_string(),
+            (None, None, None) => return Ok(()),
+        };
+        Err(Failure::usage_help(
+            format!("{option} is for an algorithm, and a collective is named"),
+            "name the algorithm in place of --collective: std::allreduce::ring",
+        ))
+    }
+
     /// Refuses what has no meaning for a plan: it is one algorithm, with its parameters.
     pub(crate) fn refuse_for_plan(&self) -> Result<(), Failure> {
         let option = match (&self.algorithm, &self.params[..], &self.schedule) {
@@ -324,6 +348,9 @@ pub(crate) struct Call {
     /// Instead of a file: what rcc itself selects for a collective at each size
     #[arg(long, value_name = "COLLECTIVE", conflicts_with = "algorithm")]
     pub(crate) collective: Option<String>,
+    /// What was measured, by which rcc selects [default: RCC_TUNING, else where `rcc tune` writes]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tuning: Option<PathBuf>,
     /// The element type: f32, f64, f16, bf16, i32, i64, u8
     #[arg(long, short = 'd', value_name = "TYPE", default_value = "f32")]
     pub(crate) dtype: Dtype,
@@ -407,50 +434,6 @@ pub(crate) struct Bench {
     pub(crate) factor: u32,
     #[command(flatten)]
     pub(crate) call: Call,
-}
-
-/// `rcc explain`
-#[derive(Debug, Args)]
-pub(crate) struct Explain {
-    /// An error code such as coll::promise; or source files, plans and standard algorithms (std::allreduce: all of them),
-    /// whose costs are explained side by side
-    #[arg(value_name = "CODE|FILE", required_unless_present = "list")]
-    pub(crate) subjects: Vec<PathBuf>,
-    /// List all error codes
-    #[arg(long, conflicts_with = "subjects")]
-    pub(crate) list: bool,
-    /// The world shape [default: 8; for two levels 2x4]
-    #[arg(long, short = 'n', value_name = "SHAPE", value_parser = shape::parse_one)]
-    pub(crate) ranks: Option<Shape>,
-    #[command(flatten)]
-    pub(crate) choice: Choice,
-    #[command(flatten)]
-    pub(crate) scheduling: Scheduling,
-    /// Bytes of the larger of send and receive buffer; several by comma or repetition
-    #[arg(long, short = 'b', value_name = "SIZE", default_value = "64MiB", value_parser = size::parse, value_delimiter = ',')]
-    pub(crate) bytes: Vec<u64>,
-    /// The element type
-    #[arg(long, short = 'd', value_name = "TYPE", default_value = "f32")]
-    pub(crate) dtype: Dtype,
-    /// The machine: 2-cores, 8xh100, 8xh100-ideal, 2x8xh100, 128x8xh100, or a file in TOML [default: the smallest of GPUs
-    /// that has so many ranks]
-    #[arg(long, value_name = "NAME|FILE.toml")]
-    pub(crate) topology: Option<PathBuf>,
-    /// For calls with send and receive memory apart: direct access may give up others
-    #[arg(long)]
-    pub(crate) out_of_place: bool,
-    /// Slots per channel [default: chosen]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
-    pub(crate) slots: Option<u32>,
-    /// Bytes per slot [default: chosen]
-    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
-    pub(crate) slot_bytes: Option<u64>,
-    /// Also run every call on this machine, and compare
-    #[arg(long)]
-    pub(crate) measure: bool,
-    /// Print one JSON document
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 /// `rcc fmt`

@@ -18,6 +18,7 @@ use rcc::collective::Collective;
 use rcc::convention::Convention;
 use rcc::make::{Candidate, How, Made, Open};
 use rcc::request;
+use rcc::select::{Ask, Selection};
 use runtime::error::Kind;
 use runtime::exec::Shape as CallShape;
 use runtime::job::{Job, Report};
@@ -98,6 +99,8 @@ pub(crate) struct Selected {
     open: Open,
     how: Rc<How>,
     loaded: Rc<Loaded>,
+    /// What was measured counts where nothing is fixed.
+    selection: Option<Selection>,
     last: Option<(u64, Rc<Runnable>)>,
 }
 
@@ -163,7 +166,10 @@ impl args::Call {
                 op: self.op,
                 every_form: false,
             };
-            let selected = Selected { open, how, loaded: Rc::new(loaded), last: None };
+            let free = self.scheduling.given().is_none() && self.slots.is_none() && self.slot_bytes.is_none();
+            let selection = machine::selection(self.topology.as_deref(), self.tuning.as_deref())?;
+            let selection = Some(selection).filter(|_| free && self.choice.schedule.is_none());
+            let selected = Selected { open, how, loaded: Rc::new(loaded), selection, last: None };
             return Ok(Source::Selected(Box::new(selected)));
         }
         let mut subjects = Vec::new();
@@ -340,12 +346,41 @@ impl Selected {
             return Ok(Rc::clone(known));
         }
         let busy = output.busy("compiling");
-        let made = self.how.fastest(&self.loaded, &self.open, Some(bytes), &mut allocator::at);
+        let ask = self.ask(bytes);
+        let measured = self.selection.as_ref().and_then(|known| known.by_measure(&self.loaded, &ask));
+        let made = match measured {
+            Some(measured) => Ok(measured.made),
+            None => {
+                let made = self.how.fastest(&self.loaded, &self.open, Some(bytes), &mut allocator::at);
+                made.map(|(_, made)| made)
+            }
+        };
         drop(busy);
-        let (_, made) = made.map_err(|why| crate::compile::not_made(why, &self.loaded, output))?;
+        let made = made.map_err(|why| crate::compile::not_made(why, &self.loaded, output))?;
         let made = Rc::new(Runnable::of(made));
         self.last = Some((bytes, Rc::clone(&made)));
         Ok(made)
+    }
+}
+
+impl Selected {
+    /// The call, as selection is asked for it. Buffers are such that ranks may reach into them.
+    fn ask(&self, bytes: u64) -> Ask {
+        let Open { collective, shape, params, op, .. } = &self.open;
+        let ranks = shape::ranks(shape);
+        let root = params.iter().find(|(name, _)| name == "root").and_then(|(_, root)| root.parse().ok());
+        let Forms { disjoint, same } = self.how.forms;
+        Ask {
+            collective: *collective,
+            ranks,
+            root,
+            bytes,
+            elements: collective.elements(ranks, bytes, self.how.dtype),
+            dtype: self.how.dtype,
+            op: *op,
+            forms: Forms { disjoint, same: same && (collective.runs_in_place() || !disjoint) },
+            registered: true,
+        }
     }
 }
 

@@ -5,7 +5,10 @@
 use std::path::Path;
 
 use compiler::cost::topology::{self, Topology};
+use rcc::Options;
 pub(crate) use rcc::machine::here;
+use rcc::select::Selection;
+use rcc::settings;
 
 use crate::failure::Failure;
 use crate::target;
@@ -29,6 +32,23 @@ pub(crate) fn named(given: &Path) -> Result<Topology, Failure> {
     let text = String::from_utf8(bytes)
         .map_err(|_| Failure::usage(format!("{} is not text in UTF-8", given.display())))?;
     topology::parse(&text).map_err(|error| Failure::usage(format!("{}: {error}", given.display())))
+}
+
+/// What selection goes by: for a machine that is named the cost model alone, unless a tuning file is; for this one what was measured on it, or
+/// on one of its class.
+pub(crate) fn selection(topology: Option<&Path>, tuning: Option<&Path>) -> Result<Selection, Failure> {
+    let runtime = |error: runtime::error::Error| Failure::Usage(error.message.clone(), error.help.clone());
+    let said = tuning.map(settings::read_tuning).transpose().map_err(runtime)?;
+    match topology {
+        Some(named) => Ok(Selection { topology: self::named(named)?, tunings: said.into_iter().collect() }),
+        None => {
+            let tuning = match said {
+                Some(said) => Some(said),
+                None => Options::from_env().map_err(runtime)?.tuning,
+            };
+            Ok(Selection::of(here(), tuning))
+        }
+    }
 }
 
 /// What plans are made for that may run anywhere.

@@ -9,6 +9,7 @@ mod allocator;
 mod args;
 mod atomic;
 mod bench;
+mod cache;
 mod call;
 mod check;
 mod chosen;
@@ -30,6 +31,7 @@ mod show;
 mod size;
 mod stages;
 mod target;
+mod tune;
 mod worlds;
 
 use std::process::ExitCode;
@@ -89,6 +91,8 @@ fn dispatch(command: &Command, output: &mut Output) -> Result<(), Failure> {
         Command::Bench(args) => bench::run(args, output),
         Command::Explain(args) => explain::run(args, output),
         Command::Fmt(args) => fmt::run(args, output),
+        Command::Cache(args) => cache::run(args, output),
+        Command::Tune(args) => tune::run(args, output),
         Command::Launch(args) => launch::run(args, output),
     }
 }

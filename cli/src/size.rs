@@ -3,6 +3,8 @@
 //! In: `8`, `64K`, `64KiB`, `64MiB`, `1G`. Out: bytes. All units are binary, with and without the `i` and the `B`, as in
 //! the benchmarks that this field is used to; docs/cli.md says so.
 
+pub(crate) use rcc::convention::show;
+
 /// Reads a size in bytes.
 pub(crate) fn parse(given: &str) -> Result<u64, String> {
     let text = given.trim();
@@ -28,18 +30,6 @@ pub(crate) fn parse(given: &str) -> Result<u64, String> {
     number
         .and_then(|number| number.checked_mul(1 << shift))
         .ok_or_else(|| format!("`{given}` is too large: sizes are below 16 EiB"))
-}
-
-/// A size in the largest unit that divides it: `64 MiB`, `1000 B`.
-pub(crate) fn show(bytes: u64) -> String {
-    let units = ["B", "KiB", "MiB", "GiB", "TiB"];
-    let mut value = bytes;
-    let mut unit = 0;
-    while value >= 1024 && value.is_multiple_of(1024) && unit + 1 < units.len() {
-        value /= 1024;
-        unit += 1;
-    }
-    format!("{value} {}", units[unit])
 }
 
 #[cfg(test)]

@@ -4,6 +4,8 @@
 
 use std::fmt;
 
+use plan::dtype::Dtype;
+
 use crate::request::Misuse;
 
 /// A standard collective.
@@ -89,6 +91,37 @@ impl Collective {
             };
             Misuse::with_help(format!("`{name}` is not a standard collective"), help)
         })
+    }
+
+    /// Whether send and receive memory of a call may overlap.
+    pub fn runs_in_place(self) -> bool {
+        use Collective::{Alltoall, Alltonext, Barrier, Sendrecv};
+        !matches!(self, Alltoall | Alltonext | Sendrecv | Barrier)
+    }
+
+    /// Whether one rank has another part than all others.
+    pub fn is_rooted(self) -> bool {
+        matches!(self, Collective::Broadcast | Collective::Gather | Collective::Reduce | Collective::Scatter)
+    }
+
+    /// Blocks of the larger side of a call, at the rank where it is largest; what its size counts.
+    pub fn blocks(self, ranks: u32) -> u32 {
+        use Collective::{Allgather, Alltoall, Barrier, Gather, Reducescatter, Scatter};
+        match self {
+            Allgather | Alltoall | Gather | Reducescatter | Scatter => ranks,
+            Barrier => 0,
+            _ => 1,
+        }
+    }
+
+    /// Elements of a block in a call of so many bytes; at least one.
+    pub fn elements(self, ranks: u32, bytes: u64, dtype: Dtype) -> u64 {
+        (bytes / (u64::from(self.blocks(ranks).max(1)) * u64::from(dtype.size()))).max(1)
+    }
+
+    /// Whether [`Communicator`](crate::Communicator) has a call of it with buffers.
+    pub fn has_call(self) -> bool {
+        !matches!(self, Collective::Alltonext | Collective::Sendrecv | Collective::Barrier)
     }
 
     /// Whether a call of it combines values: only then its operator means anything.

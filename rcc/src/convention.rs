@@ -54,3 +54,15 @@ pub fn factor(collective: &str, ranks: u32) -> f64 {
         _ => 1.0,
     }
 }
+
+/// A size in the largest unit that divides it: `64 MiB`, `1000 B`.
+pub fn show(bytes: u64) -> String {
+    let units = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let mut value = bytes;
+    let mut unit = 0;
+    while value >= 1024 && value.is_multiple_of(1024) && unit + 1 < units.len() {
+        value /= 1024;
+        unit += 1;
+    }
+    format!("{value} {}", units[unit])
+}

@@ -81,7 +81,7 @@ impl Library {
             return Ok(made);
         }
         let loaded = self.standard.get_or_insert_with(|| pipeline::load(&[], &Limits::default()));
-        let Selected { plan, geometry, verdict } =
+        let Selected { made, geometry, verdict } =
             self.selection.select(loaded, ask).map_err(|why| match why {
                 Unselected::NotMade(why) => not_made(why, loaded),
                 Unselected::Runtime(error) => error,
@@ -97,7 +97,7 @@ impl Library {
         for other in &verdict.others {
             tracing::trace!(target: "rcc::select", algorithm = other.algorithm, why_not = other.why);
         }
-        let made = Made { plan: Arc::new(plan), geometry };
+        let made = Made { plan: Arc::new(made.compiled.plan), geometry };
         self.keep(&key, &made);
         Ok(made)
     }

@@ -11,7 +11,7 @@ use crate::machine;
 use crate::select::tuning::{self, Tuning};
 
 /// What a communicator may be told.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Options {
     /// What ranks share: registered memory, calls under way at once, deadlines. The same at all ranks.
     pub ranks: comm::Options,
@@ -19,6 +19,18 @@ pub struct Options {
     pub cache: Option<PathBuf>,
     /// What was measured on this machine, by which plans are selected; the same at all ranks. None: what is built in, and the cost model.
     pub tuning: Option<Tuning>,
+}
+
+impl Default for Options {
+    /// One call of a plan at a time, no registered memory, nothing kept on disk, nothing measured.
+    fn default() -> Options {
+        // Calls here return when they are done: a second lane for each plan would only take memory, and cache.
+        Options {
+            ranks: comm::Options { in_flight: 1, ..comm::Options::default() },
+            cache: None,
+            tuning: None,
+        }
+    }
 }
 
 impl Options {

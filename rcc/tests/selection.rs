@@ -49,7 +49,7 @@ fn what_was_measured_counts_and_the_others_are_told_why_not() {
     let selection = Selection::of(machine::cores(2), Some(tuning));
     let selected = selection.select(&loaded, &ask(Collective::Allreduce, 6, 32 << 10)).unwrap();
     let verdict = &selected.verdict;
-    assert_eq!(selected.plan.header.algorithm, verdict.algorithm);
+    assert_eq!(selected.plan().header.algorithm, verdict.algorithm);
     // Swing wants a power of two; `gone` is no algorithm.
     let why = |name: &str| {
         let name = format!("std::allreduce::{name}");
@@ -98,7 +98,7 @@ fn every_collective_is_selected_for_and_each_algorithm_has_its_reason() {
                     ..ask(collective, ranks, bytes)
                 };
                 let selected = selection.select(&loaded, &ask).unwrap();
-                let plan = &selected.plan;
+                let plan = selected.plan();
                 assert!(
                     plan.header.serves(ask.op) && (plan.header.forms.same || !both),
                     "{collective} {ranks}"
@@ -110,7 +110,7 @@ fn every_collective_is_selected_for_and_each_algorithm_has_its_reason() {
                 assert_eq!(selected.verdict.others.len(), others, "{collective} at {ranks}");
                 assert!(selected.verdict.others.iter().all(|other| !other.why.is_empty()));
                 let again = selection.select(&loaded, &ask).unwrap();
-                assert_eq!(again.plan.content_hash(), plan.content_hash(), "as another rank would");
+                assert_eq!(again.plan().content_hash(), plan.content_hash(), "as another rank would");
             }
         }
     }

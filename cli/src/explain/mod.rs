@@ -1,13 +1,15 @@
-//! `rcc explain`: an error code at length, or what plans cost.
+//! `rcc explain`: an error code at length, what plans cost, or which of them a call would run.
 //!
-//! In: a code, or targets, sizes, a topology. Out: the code's page, or for each size all plans side by side: what the
+//! In: a code, or targets, sizes, a topology; or a collective. Out: the code's page, or for each size all plans side by side: what the
 //! cost model predicts, what it chose, what the time is spent on, and how far that is from the least possible.
 //!
+//! - `selected`: which plan a call would run, and why not others.
 //! - `subject`: from targets to plans, for each size. `report`: what is told of one plan at one size, as data, which is also
 //!   the JSON. `text`: the same for people. `measure`: the same calls on this machine.
 
 mod measure;
 mod report;
+mod selected;
 mod subject;
 mod text;
 
@@ -32,6 +34,9 @@ pub(crate) fn run(args: &args::Explain, output: &mut Output) -> Result<(), Failu
             output.line(code)?;
         }
         return Ok(());
+    }
+    if let Some(collective) = &args.collective {
+        return selected::run(collective, args, output);
     }
     let Some(first) = args.subjects.first() else { return Err(Failure::usage("nothing to explain")) };
     match code(first)? {

@@ -18,8 +18,9 @@ pub(crate) struct Ran {
 /// `rcc` with its arguments; no terminal, no variables of a launcher.
 pub(crate) fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rcc"));
-    command.args(arguments).stdin(Stdio::null());
+    command.args(arguments).stdin(Stdio::null()).env("RCC_TUNING", "").env("RCC_CACHE_DIR", "");
     for name in [
+        "RCC_LOG",
         "RCC_RANK",
         "RANK",
         "WORLD_SIZE",

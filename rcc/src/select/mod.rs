@@ -25,7 +25,10 @@ use self::tuning::{Entry, Row, Tuning};
 pub use self::verdict::{Because, Other, Verdict};
 use crate::collective::Collective;
 use crate::definition;
-use crate::make::{self, Excluded, How, Made, NotMade, Open};
+use crate::make::{self, Candidate, Excluded, How, Made, NotMade, Open};
+
+/// What is predicted to take longer than so many times the fastest is not worth measuring.
+pub const WORTH: f64 = 4.0;
 
 /// A call for which a plan is wanted.
 #[derive(Debug, Clone, PartialEq)]
@@ -62,8 +65,8 @@ pub struct Selection {
 /// What was selected.
 #[derive(Debug)]
 pub struct Selected {
-    /// The plan.
-    pub plan: VerifiedPlan,
+    /// The plan, and what was chosen for it.
+    pub made: Made,
     /// Of its channels.
     pub geometry: Geometry,
     /// What for, and instead of what.
@@ -91,17 +94,51 @@ impl Selection {
     /// # Errors
     /// Why no algorithm has one.
     pub fn select(&self, loaded: &Loaded, ask: &Ask) -> Result<Selected, Unselected> {
-        for tuning in &self.tunings {
-            let Some(row) = tuning.row(ask) else { continue };
-            if let Some(selected) = self.measured(loaded, ask, tuning, row) {
-                return Ok(selected);
-            }
+        if let Some(selected) = self.by_measure(loaded, ask) {
+            return Ok(selected);
         }
         let how = self.how(ask, &Entry::default());
         let (_, made) =
             how.fastest(loaded, &ask.open(), Some(ask.bytes), &mut |_| {}).map_err(Unselected::NotMade)?;
         let verdict = Verdict::predicted(&made, &self.topology);
         selected(made, ask, &Entry::default(), verdict).map_err(Unselected::Runtime)
+    }
+
+    /// What is worth measuring for a call: the algorithms that the model predicts to take at most [`WORTH`] times as long as the fastest, at
+    /// most so many, and the first (where that is more than three, two) laid out otherwise. No two have one plan and one geometry.
+    ///
+    /// # Errors
+    /// Why no algorithm has a plan.
+    pub fn candidates(
+        &self,
+        loaded: &Loaded,
+        ask: &Ask,
+        most: usize,
+    ) -> Result<Vec<(Entry, Selected)>, Unselected> {
+        let how = self.how(ask, &Entry::default());
+        let made = how.fastest(loaded, &ask.open(), Some(ask.bytes), &mut |_| {});
+        let (_, made) = made.map_err(Unselected::NotMade)?;
+        let least = made.candidates.first().and_then(|first| first.seconds).unwrap_or(f64::INFINITY);
+        let worth = |candidate: &&Candidate| candidate.seconds.is_none_or(|s| s <= least * WORTH);
+        let mut entries: Vec<Entry> =
+            made.candidates.iter().filter(worth).take(most).map(Entry::free).collect();
+        if entries.is_empty() {
+            let algorithm = made.compiled.plan.header.algorithm.clone();
+            entries.push(Entry { algorithm, ..Entry::default() });
+        }
+        let variants: Vec<Entry> =
+            entries.iter().take(if most > 3 { 2 } else { 1 }).flat_map(Entry::otherwise).collect();
+        let mut found: Vec<(Entry, Selected)> = Vec::new();
+        for entry in entries.into_iter().chain(variants) {
+            let Ok(selected) = self.candidate(loaded, ask, &entry) else { continue };
+            let same = |known: &Selected| {
+                known.geometry == selected.geometry && known.plan().plan() == selected.plan().plan()
+            };
+            if !found.iter().any(|(_, known)| same(known)) {
+                found.push((entry, selected));
+            }
+        }
+        Ok(found)
     }
 
     /// The plan of one candidate.
@@ -125,15 +162,25 @@ impl Selection {
         }
     }
 
+    /// The plan for a call by what was measured; none, if nothing was that is near.
+    pub fn by_measure(&self, loaded: &Loaded, ask: &Ask) -> Option<Selected> {
+        self.tunings.iter().find_map(|tuning| self.measured(loaded, ask, tuning, tuning.row(ask)?))
+    }
+
     /// The first of a row that serves.
     fn measured(&self, loaded: &Loaded, ask: &Ask, tuning: &Tuning, row: &Row) -> Option<Selected> {
         let mut excluded = Vec::new();
         for (at, entry) in row.candidates.iter().enumerate() {
             match self.candidate(loaded, ask, entry) {
                 Err(why) => excluded.push(why),
-                Ok(selected) => {
+                Ok(Selected { mut made, geometry, .. }) => {
                     let verdict = Verdict::measured(tuning, row, at, excluded, loaded, ask.collective);
-                    return Some(Selected { verdict, ..selected });
+                    let measured = row.candidates.iter().map(|entry| Candidate {
+                        algorithm: entry.algorithm.clone(),
+                        seconds: Some(entry.us * 1e-6),
+                    });
+                    made.candidates = measured.collect();
+                    return Some(Selected { made, geometry, verdict });
                 }
             }
         }
@@ -186,18 +233,24 @@ impl Ask {
 
 /// With the geometry of its channels: as was chosen, or fixed; for messages of all calls of the size's class, where they are longer.
 fn selected(made: Made, ask: &Ask, entry: &Entry, verdict: Verdict) -> Result<Selected, Error> {
-    let Made { compiled, chosen, .. } = made;
-    let plan = compiled.plan;
+    let plan = &made.compiled.plan;
     let shape = Shape {
         elements: ask.elements.saturating_mul(4),
         dtype: ask.dtype,
         op: ask.op,
         in_place: !plan.header.forms.disjoint,
     };
-    let slots = entry.slots.or(chosen.best.map(|best| best.0.slots));
+    let slots = entry.slots.or(made.chosen.best.map(|best| best.0.slots));
     let job = Job { slots, slot_bytes: entry.slice_bytes, ..Job::new(shape) };
-    let geometry = Geometry::of(&plan, &job)?;
-    Ok(Selected { plan, geometry, verdict })
+    let geometry = Geometry::of(plan, &job)?;
+    Ok(Selected { made, geometry, verdict })
+}
+
+impl Selected {
+    /// The plan.
+    pub fn plan(&self) -> &VerifiedPlan {
+        &self.made.compiled.plan
+    }
 }
 
 /// The standard algorithms of a collective that are neither the one taken nor among those told of.

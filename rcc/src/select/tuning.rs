@@ -11,6 +11,8 @@ use sha2::{Digest, Sha256};
 
 use super::Ask;
 use crate::collective::Collective;
+use crate::convention;
+use crate::make::Candidate;
 
 /// The number of the format; it changes with every change of meaning.
 pub const FORMAT: u32 = 1;
@@ -245,12 +247,26 @@ impl Tuning {
 }
 
 impl Entry {
+    /// An algorithm laid out as the model chooses.
+    pub(super) fn free(candidate: &Candidate) -> Entry {
+        Entry { algorithm: candidate.algorithm.clone(), ..Entry::default() }
+    }
+
+    /// The same in other layouts.
+    pub(super) fn otherwise(&self) -> Vec<Entry> {
+        let of = |blocks, slice_bytes| Entry { blocks, slice_bytes, ..self.clone() };
+        vec![of(Some(1), None), of(None, Some(16 << 10)), of(None, Some(64 << 10)), of(None, Some(256 << 10))]
+    }
+
     /// How it is laid out, where that is not left to the model.
     pub fn layout(&self) -> Option<String> {
         let parts = [
-            self.blocks.map(|blocks| format!("up to {blocks} blocks")),
+            self.blocks.map(|blocks| match blocks {
+                1 => "1 block".to_string(),
+                blocks => format!("up to {blocks} blocks"),
+            }),
             self.slots.map(|slots| format!("{slots} slots")),
-            self.slice_bytes.map(|bytes| format!("slots of {bytes} bytes")),
+            self.slice_bytes.map(|bytes| format!("slots of {}", convention::show(bytes.into()))),
         ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         (!parts.is_empty()).then(|| parts.join(", "))

@@ -10,6 +10,7 @@ use compiler::pipeline::Loaded;
 use super::tuning::{Entry, Row, Tuning};
 use super::untold;
 use crate::collective::Collective;
+use crate::convention;
 use crate::make::{Excluded, Made};
 
 /// What was taken, and instead of what.
@@ -119,7 +120,7 @@ impl fmt::Display for Because {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Because::Measured { source, bytes, us } => {
-                write!(f, "the fastest measured for {bytes} bytes: {us:.2} us ({source})")
+                write!(f, "the fastest measured for {}: {us:.2} us ({source})", convention::show(*bytes))
             }
             Because::Predicted { topology, us } => {
                 write!(f, "predicted to be the fastest: {us:.2} us on {topology}")

@@ -1,0 +1,158 @@
+//! Measuring, and selecting by what was measured: `rcc tune`, `--tuning`, `rcc explain --collective`, `rcc cache`.
+
+#![allow(clippy::disallowed_methods, reason = "tests write and read files")]
+
+mod common;
+
+use std::fs;
+
+use common::{command, file, finish, folder, rcc};
+use serde_json::Value;
+
+/// A tuning file by which an allreduce of 32 KiB among three ranks is a tree, the next best a ring.
+const TREE: &str = r#"
+format = 1
+machine = "somewhere else"
+cores = 2
+[[row]]
+collective = "allreduce"
+ranks = 3
+bytes = 32768
+memory = "registered"
+candidates = [
+  { algorithm = "std::allreduce::ring", us = 20.0 },
+  { algorithm = "std::allreduce::tree", us = 10.0, slice_bytes = 8192 },
+]
+[[row]]
+collective = "allreduce"
+ranks = 3
+bytes = 32768
+candidates = [ { algorithm = "std::allreduce::one_shot", us = 5.5, spread = 0.1 } ]
+"#;
+
+fn json(arguments: &[&str]) -> Value {
+    rcc(&[arguments, &["--json"]].concat()).ends(0).json()
+}
+
+#[test]
+fn what_is_measured_is_written_and_selected_by() {
+    let folder = folder();
+    let tuning = file(&folder, "tuning.toml", "");
+    fs::remove_file(&tuning).unwrap();
+    let quick = ["tune", "--quick", "--rounds", "2", "-o", &tuning];
+    let first = ["--collective", "broadcast", "--collective", "reduce", "-n", "2", "-b", "8K"];
+    let ran =
+        rcc(&[&quick[..], &first].concat()).ends(0).says("measuring 4 calls, 2 rounds").says("at most 120 s");
+    assert!(ran.out.contains("written to ") && ran.out.contains("broadcast"), "{}", ran.out);
+    let text = fs::read_to_string(&tuning).unwrap();
+    assert_eq!(text.matches("[[row]]").count(), 4);
+    // Measured anew: those rows are replaced, and the others stay.
+    rcc(&[&quick[..], &["--collective", "reduce", "-n", "2", "-b", "8K,16K", "--memory", "plain"]].concat())
+        .ends(0);
+    let text = fs::read_to_string(&tuning).unwrap();
+    assert_eq!((text.matches("[[row]]").count(), text.matches("\"reduce\"").count()), (5, 3));
+    // The first candidate of a row is the one that is taken.
+    let row = text
+        .split("[[row]]")
+        .find(|row| row.contains("\"reduce\"") && row.contains("bytes = 16384"))
+        .unwrap();
+    let fastest = row.split("algorithm = \"").nth(1).unwrap().split('"').next().unwrap();
+    let explain = ["explain", "--collective", "reduce", "-n", "2", "-b", "16K", "--tuning", &tuning];
+    let told = json(&explain);
+    assert_eq!(told[0]["algorithm"], fastest);
+    assert!(told[0]["because"].as_str().unwrap().contains("the fastest measured for 16 KiB"), "{told}");
+    let folder = fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(folder, 1, "nothing is left beside it");
+}
+
+#[test]
+fn runs_take_what_the_file_says_and_explain_tells_why_the_others_do_not() {
+    let folder = folder();
+    let tuning = file(&folder, "tree.toml", TREE);
+    let of = ["--collective", "allreduce", "-n", "3", "-b", "32K"];
+    let with = ["--tuning", &tuning];
+    let rows = json(&[&["run"], &of[..], &with, &["--iterations", "2"]].concat());
+    assert_eq!((&rows[0]["algorithm"], &rows[0]["wrong"]), (&"std::allreduce::tree".into(), &0.into()));
+    assert_eq!(rows[0]["chosen"]["slice_bytes"], 8192);
+    // By the variable, too; and what is said otherwise counts more.
+    let mut run = command(&[&["run"], &of[..], &["--json", "--iterations", "2"]].concat());
+    let rows = finish({
+        run.env("RCC_TUNING", &tuning);
+        run
+    })
+    .ends(0)
+    .json();
+    assert_eq!(rows[0]["algorithm"], "std::allreduce::tree");
+    let model = json(&[&["run"], &of[..], &["--iterations", "2", "--topology", "2-cores"]].concat());
+    assert!(model[0]["chosen"]["algorithms"].as_array().unwrap().len() > 4);
+
+    let told = json(&[&["explain"], &of[..], &with, &["--registered"]].concat());
+    assert_eq!((&told[0]["algorithm"], &told[0]["time_us"]), (&"std::allreduce::tree".into(), &10.0.into()));
+    let why = |name: &str| {
+        let others = told[0]["others"].as_array().unwrap();
+        let name = format!("std::allreduce::{name}");
+        others.iter().find(|one| one["algorithm"] == name).map(|one| one["why"].as_str().unwrap().to_string())
+    };
+    assert_eq!(why("ring").unwrap(), "measured 20.00 us, 100.0 % longer");
+    assert!(why("one_shot").unwrap().contains("not measured in"));
+    rcc(&[&["explain"], &of[..], &with].concat())
+        .ends(0)
+        .shows("allreduce of 32 KiB among 3 ranks (f32, sum, plain memory) on ")
+        .shows("  runs std::allreduce::one_shot: the fastest measured for 32 KiB: 5.50 us (")
+        .shows("  not  std::allreduce::circulant");
+    // Without: the model, and what a shape excludes.
+    let told =
+        rcc(&["explain", "--collective", "allreduce", "-n", "3", "-b", "32K", "--topology", "2-cores"])
+            .ends(0);
+    assert!(
+        told.out.contains("predicted to be the fastest: ") && told.out.contains("swing: it requires"),
+        "{}",
+        told.out
+    );
+    rcc(&["explain", "--collective", "gather", "-n", "3", "-b", "4K"]).ends(0).shows("goes without a plan");
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let folder = folder();
+    let bad = file(&folder, "bad.toml", "format = 1\ncores = 2\nsurprise = 3\n");
+    let gone = folder.path().join("gone.toml");
+    let gone = gone.to_str().unwrap();
+    let run = ["run", "--collective", "allreduce", "-n", "2", "-b", "8K"];
+    rcc(&[&run[..], &["--tuning", &bad]].concat()).ends(2).says("bad.toml cannot be used").says("surprise");
+    rcc(&[&run[..], &["--tuning", gone]].concat()).ends(2).says("gone.toml cannot be used");
+    let mut by_variable = command(&run);
+    by_variable.env("RCC_TUNING", &bad);
+    finish(by_variable).ends(2).says("RCC_TUNING");
+    rcc(&["tune", "--collective", "alreduce"]).ends(2).says("did you mean `allreduce`?");
+    rcc(&["tune", "--collective", "barrier"]).ends(2).says("nothing is selected for barrier");
+    rcc(&["tune", "-n", "0"]).ends(2);
+    rcc(&["explain", "--collective", "allreduce", "--blocks", "2"])
+        .ends(2)
+        .says("--blocks is for an algorithm");
+    rcc(&["explain", "--collective", "reduce", "-n", "2", "--param", "root=2"])
+        .ends(2)
+        .says("ranks are 0 to 1");
+    rcc(&["explain", "--collective", "allreduce", "--algorithm", "ring"])
+        .ends(2)
+        .says("--algorithm is for an algorithm");
+}
+
+#[test]
+fn the_cache_is_shown_and_cleared() {
+    let folder = folder();
+    let plans = folder.path().join("plans");
+    let cache = |more: &[&str]| {
+        let mut command = command(&[&["cache"], more].concat());
+        command.env("RCC_CACHE_DIR", &plans);
+        finish(command)
+    };
+    cache(&[]).ends(0).shows("plans: 0 plans, 0 B");
+    fs::create_dir(&plans).unwrap();
+    fs::write(plans.join("00.cached"), [0; 1024]).unwrap();
+    fs::write(plans.join("mine.txt"), "not a plan").unwrap();
+    assert_eq!(cache(&["--json"]).ends(0).json()["entries"], 1);
+    cache(&["clear"]).ends(0).shows("1 plan, 1 KiB removed");
+    assert_eq!(fs::read_dir(&plans).unwrap().count(), 1, "what is not ours stays");
+    rcc(&["cache"]).ends(2).says("RCC_CACHE_DIR is empty");
+}
