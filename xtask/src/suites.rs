@@ -34,9 +34,14 @@ pub(crate) fn tests(full: bool) -> Vec<Suite> {
             ok(cmd!(sh, "cargo run -q --release -- run examples/02_ring.coll -n 4 --bytes 16MiB").run())
         }),
         suite("unit", "every crate's own tests and the end-to-end tests", move |sh| unit(sh, full)),
-        suite("loom", "the channel protocol in every order of its steps", |sh| {
-            ok(cmd!(sh, "cargo test -q -p rcc-runtime --test loom").run())
-        }),
+        suite(
+            "loom",
+            "channels, small calls and the gate of communicators in every order of their steps",
+            |sh| {
+                let tests = ["--test", "loom", "--test", "loom_small", "--test", "loom_gate"];
+                ok(cmd!(sh, "cargo test -q -p rcc-runtime {tests...}").run())
+            },
+        ),
         suite("race", "ranks as threads under ThreadSanitizer", race),
         suite(
             "peers",
@@ -125,9 +130,16 @@ fn run_all(sh: &Shell, suites: &[Suite], only: Option<&str>) -> Result<bool, Box
     Ok(passed)
 }
 
-/// Full runs try random programs, plans and mutants many times as often.
+/// Full runs try random programs, plans, mutants and aborts many times as often, and random calls for half an hour.
 fn unit(sh: &Shell, full: bool) -> Outcome {
-    let _cases = full.then(|| (sh.push_env("PROPTEST_CASES", "4096"), sh.push_env("RCC_MUTANTS", "20000")));
+    let often = [
+        ("PROPTEST_CASES", "4096"),
+        ("RCC_MUTANTS", "20000"),
+        ("RCC_ABORTS", "1700"),
+        ("RCC_RANDOM_SECONDS", "1800"),
+    ];
+    let _often: Vec<_> =
+        often.iter().filter(|_| full).map(|(name, value)| sh.push_env(name, value)).collect();
     // nextest runs each test in a process of its own and all binaries at once; plain cargo does without.
     if cmd!(sh, "cargo nextest --version").quiet().ignore_stderr().ignore_stdout().run().is_ok() {
         ok(cmd!(
@@ -166,7 +178,8 @@ fn race(sh: &Shell) -> Outcome {
     let _unstable = sh.push_env("RUSTC_BOOTSTRAP", "1");
     let _flags = sh.push_env("RUSTFLAGS", "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer");
     let _target = sh.push_env("CARGO_TARGET_DIR", "target/tsan");
-    let tests = ["--test", "threads", "--test", "calls", "--test", "direct"];
+    let tests = ["threads", "calls", "direct", "family", "operators"];
+    let tests = tests.into_iter().flat_map(|test| ["--test", test]);
     ok(cmd!(sh, "cargo test -q -p rcc-runtime --target {host} {tests...} -- --test-threads=1").run())
 }
 
