@@ -315,13 +315,18 @@ impl Communicator {
         let part = |range: Range<usize>| range.start * size..range.end * size;
         let (send, recv) = (ready.send.zip(send.map(part)), ready.recv.zip(recv.map(part)));
         let buffers = Buffers::new(self.inner.plan(ready.plan));
-        let two;
+        // A rank may lack one of them.
+        let (both, one);
         let parts: &[_] = match (send, recv) {
             (Some(send), Some(recv)) => {
-                two = [send, recv];
-                &two
+                both = [send, recv];
+                &both
             }
-            (send, recv) => &Vec::from_iter(send.into_iter().chain(recv)),
+            (Some(part), None) | (None, Some(part)) => {
+                one = [part];
+                &one
+            }
+            (None, None) => &[],
         };
         let mut buffers = match data.registered_mut() {
             Some(piece) => buffers.registered(piece.memory_mut(), parts)?,

@@ -6,6 +6,8 @@
 
 use std::marker::PhantomData;
 
+use smallvec::SmallVec;
+
 use super::{Communicator, PlanId};
 use crate::error::Error;
 use crate::exec::Shape;
@@ -17,7 +19,7 @@ use crate::small;
 pub struct Scope<'c, 'env> {
     communicator: &'c mut Communicator,
     /// Those started here that have not been waited for.
-    started: Vec<u64>,
+    started: SmallVec<[u64; 4]>,
     /// Invariant: what is lent lives for all of `'env`.
     lent: PhantomData<&'env mut &'env ()>,
 }
@@ -29,7 +31,7 @@ pub struct Pending(u64);
 
 impl<'c, 'env> Scope<'c, 'env> {
     pub(super) fn new(communicator: &'c mut Communicator) -> Scope<'c, 'env> {
-        Scope { communicator, started: Vec::new(), lent: PhantomData }
+        Scope { communicator, started: SmallVec::new(), lent: PhantomData }
     }
 
     /// Starts a call. It goes on while this rank waits for any call, or asks for one. Where as many calls of the plan are under way
@@ -88,7 +90,7 @@ impl<'c, 'env> Scope<'c, 'env> {
     pub fn wait(&mut self, pending: Pending) -> Result<(), Error> {
         let ended = self.communicator.seat.enter().wait(pending.0);
         // Not before: if that unwinds, the scope still waits.
-        self.started.retain(|&call| call != pending.0);
+        self.started.retain(|call| *call != pending.0);
         ended
     }
 

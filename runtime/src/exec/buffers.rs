@@ -12,6 +12,7 @@ use std::ops::Range;
 use plan::ids::{BufferId, RankId};
 use plan::layout::Layout;
 use plan::plan::{Overlap, Plan, Role};
+use smallvec::SmallVec;
 
 use super::exposed::Exposed;
 use super::places::Area;
@@ -23,7 +24,8 @@ use crate::memory::segment::Segment;
 /// A rank's buffers, borrowed for a call.
 #[derive(Debug, Default)]
 pub struct Buffers<'a> {
-    areas: Vec<Area>,
+    /// Calls of the usual few buffers allocate nothing.
+    areas: SmallVec<[Area; 4]>,
     memory: PhantomData<&'a mut [u8]>,
 }
 
@@ -54,7 +56,7 @@ struct Group {
 impl<'a> Buffers<'a> {
     /// No buffers yet.
     pub fn new(plan: &Plan) -> Buffers<'a> {
-        Buffers { areas: vec![Area::NONE; plan.buffers.len()], memory: PhantomData }
+        Buffers { areas: SmallVec::from_elem(Area::NONE, plan.buffers.len()), memory: PhantomData }
     }
 
     /// The memory of a `Send` buffer.
@@ -248,7 +250,7 @@ impl Memory {
 
     /// To call with.
     pub fn buffers(&mut self) -> Buffers<'_> {
-        Buffers { areas: self.areas.clone(), memory: PhantomData }
+        Buffers { areas: SmallVec::from_slice(&self.areas), memory: PhantomData }
     }
 
     /// The bytes of one buffer; none in quarantine (see [`Registered::quarantined`]).
