@@ -17,12 +17,15 @@ mod choice;
 mod ledger;
 mod measure;
 mod processes;
+mod small;
 mod space;
 
 use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{Parser, ValueEnum};
+use runtime::bootstrap::reserve::Reserved;
+use runtime::bootstrap::{Secret, Settings};
 use runtime::cpus;
 use runtime::error::Error;
 
@@ -30,7 +33,8 @@ use crate::caller::{Caller, Shared};
 use crate::cell::{Cell, Collective};
 use crate::choice::Planned;
 use crate::ledger::Ledger;
-use crate::measure::{Effort, Found, Meter};
+use crate::measure::{Calls, Effort, Found, Meter};
+use crate::small::Small;
 
 /// Measures one cell of the comparison with MPI libraries.
 #[derive(Debug, Parser)]
@@ -84,6 +88,10 @@ fn run(args: &Args) -> Result<(), String> {
         if args.memory.is_some_and(|only| only != memory) {
             continue;
         }
+        if small::call(&cell, 0).is_some() {
+            without_plan(&cell, memory, effort)?;
+            continue;
+        }
         let plans = choice::plans(&cell, memory == Memory::Registered)?;
         let shared = Shared::new(&cell, &plans, memory == Memory::Registered)?;
         let ledger = Ledger::new(cell.ranks)?;
@@ -101,6 +109,22 @@ fn run(args: &Args) -> Result<(), String> {
     Ok(())
 }
 
+/// A cell of calls that need none.
+fn without_plan(cell: &Cell, memory: Memory, effort: Effort) -> Result<(), String> {
+    let text = |error: Error| error.to_string();
+    let ledger = Ledger::new(cell.ranks)?;
+    let place = Reserved::new().map_err(|error| error.to_string())?;
+    let secret = Secret::random().map_err(text)?;
+    println!("plan,{},{}", name(memory), small::SAID);
+    std::io::stdout().flush().map_err(|error| error.to_string())?;
+    processes::run(cell.ranks, |rank| {
+        cpus::pin(rank, cell.ranks);
+        let settings = Settings::new(rank, cell.ranks, place.address(), secret.clone()).map_err(text)?;
+        let mut caller = Small::new(cell, memory == Memory::Registered, &settings).map_err(text)?;
+        measured(cell, memory, effort, &mut caller, &ledger, rank).map_err(text)
+    })
+}
+
 /// What a rank does; the first one says what came of it.
 fn one(
     cell: &Cell,
@@ -112,7 +136,18 @@ fn one(
     rank: u32,
 ) -> Result<(), Error> {
     let mut caller = Caller::new(cell, plans, shared, rank)?;
-    let mut meter = Meter::new(cell, rank, &mut caller, ledger);
+    measured(cell, memory, effort, &mut caller, ledger, rank)
+}
+
+fn measured(
+    cell: &Cell,
+    memory: Memory,
+    effort: Effort,
+    caller: &mut impl Calls,
+    ledger: &Ledger,
+    rank: u32,
+) -> Result<(), Error> {
+    let mut meter = Meter::new(cell, rank, caller, ledger);
     let mut wrong = meter.wrong()?;
     let mut found = [Found::default(); 2];
     for rewritten in [false, true] {

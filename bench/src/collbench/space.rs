@@ -55,6 +55,14 @@ impl Drop for Plain {
 }
 
 impl Space {
+    /// Its bytes; none after a call that failed.
+    pub(crate) fn bytes(&mut self) -> &mut [u8] {
+        match self {
+            Space::Plain(plain) => plain.bytes(),
+            Space::Registered(piece) => piece.bytes_mut(),
+        }
+    }
+
     /// Its elements; none after a call that failed.
     pub(crate) fn floats(&mut self) -> &mut [f32] {
         match self {
