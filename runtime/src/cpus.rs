@@ -37,16 +37,19 @@ pub fn current() -> usize {
     rustix::thread::sched_getcpu()
 }
 
-/// Moves the calling thread to another of the CPUs that it may use, of which `taken` says which not to take; it is not kept there.
-/// Whether there was one.
-pub fn leave_for_another(taken: impl Fn(usize) -> bool) -> bool {
+/// The CPUs that the calling thread may use; none where a quota gives less time than there are CPUs: which of them are the best is
+/// then the system's to say.
+pub fn usable() -> Option<CpuSet> {
+    let mask = sched_getaffinity(None).ok()?;
+    (quota() >= mask.count() as usize).then_some(mask)
+}
+
+/// Moves the calling thread to a CPU, without keeping it there. Whether it could.
+pub fn go_to(cpu: usize) -> bool {
     let Ok(mask) = sched_getaffinity(None) else { return false };
-    let here = current();
-    let other = |&cpu: &usize| mask.is_set(cpu) && cpu != here && !taken(cpu);
-    let Some(cpu) = (0..CpuSet::MAX_CPU).find(other) else { return false };
     let mut one = CpuSet::new();
     one.set(cpu);
-    let moved = sched_setaffinity(None, &one).is_ok();
+    let moved = mask.is_set(cpu) && sched_setaffinity(None, &one).is_ok();
     // What it may use is what it was.
     moved && sched_setaffinity(None, &mask).is_ok()
 }
@@ -208,12 +211,11 @@ mod tests {
     }
 
     #[test]
-    fn who_leaves_for_another_cpu_may_use_the_same_as_before() {
+    fn who_goes_to_another_cpu_may_use_the_same_as_before() {
         std::thread::spawn(|| {
             let before = sched_getaffinity(None).unwrap();
-            assert!(!leave_for_another(|_| true));
-            let moved = leave_for_another(|_| false);
-            assert_eq!(moved, before.count() > 1);
+            let last = (0..CpuSet::MAX_CPU).rev().find(|&cpu| before.is_set(cpu)).unwrap();
+            assert!(go_to(last) && !go_to(last + 1));
             assert_eq!(sched_getaffinity(None).unwrap(), before);
         })
         .join()

@@ -50,19 +50,43 @@ impl<'a> Mailbox<'a> {
         self.start.wrapping_add(if bytes <= BESIDE { size_of::<Tag>() } else { LINE })
     }
 
+    /// Says that this rank waits for a part of so many bytes. A hint: it may be there already, and then comes while the tag does.
+    #[inline]
+    pub(crate) fn will_be_read(&self, bytes: usize) {
+        self.lines(bytes).for_each(shared);
+    }
+
     /// Says that this rank has read a part of so many bytes here and is about to write one. A hint: the lines are on their way while it
-    /// still works on what it has read. Not for large parts, whose lines would come before they are read.
+    /// still works on what it has read.
     #[inline]
     pub(crate) fn will_be_written(&self, bytes: usize) {
         own(self.start);
-        if (BESIDE + 1..=OWNED).contains(&bytes) {
-            (0..bytes).step_by(LINE).for_each(|at| own(self.part(bytes).wrapping_add(at)));
-        }
+        self.lines(bytes).for_each(own);
+    }
+
+    /// The lines of a part apart from the tag's; none of large parts, for which such hints are no gain.
+    #[inline]
+    fn lines(&self, bytes: usize) -> impl Iterator<Item = *const u8> {
+        let start = self.start.cast_const();
+        let bytes = if (BESIDE + 1..=HINTED).contains(&bytes) { bytes } else { 0 };
+        (0..bytes).step_by(LINE).map(move |at| start.wrapping_add(LINE + at))
     }
 }
 
-/// The largest part whose lines a rank asks for.
-const OWNED: usize = 512;
+/// The largest part that is hinted at.
+const HINTED: usize = 512;
+
+/// Asks for a line as for reading.
+#[inline(always)]
+fn shared(line: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a hint, which does nothing where there is no memory.
+    unsafe {
+        core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(line.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = line;
+}
 
 /// Asks for a line as for writing.
 #[inline(always)]

@@ -83,7 +83,7 @@ impl Small {
             sources: Sources(vec![std::ptr::null(); ranks as usize].into()),
             policy,
             pauses: policy.pauses,
-            crowd: Crowd::new(ranks),
+            crowd: Crowd::new(),
         }
     }
 
@@ -132,7 +132,11 @@ impl Small {
         };
         let flow = pending.kit.call.collective.flow();
         let from = |peer| hall.mailbox(self.ledger.place(peer));
+        let swapped = flow == Flow::All && self.ranks == 2;
         if flow.reads(self.rank) {
+            if swapped && moved {
+                from(1 - self.rank).will_be_read(pending.kit.part);
+            }
             while next < self.ranks {
                 if next != self.rank && flow.writes(next) && !from(next).tag.is(pending.tag) {
                     pending.stage = Stage::Reading(next);
@@ -140,7 +144,7 @@ impl Small {
                 }
                 (next, moved) = (next + 1, true);
             }
-            if flow == Flow::All && self.ranks == 2 {
+            if swapped {
                 // This rank writes there next.
                 from(1 - self.rank).will_be_written(pending.kit.part);
             }
@@ -179,26 +183,17 @@ impl Small {
 
     fn wait_yielding(&mut self, hall: &Hall) -> bool {
         self.pauses = (self.pauses / 2).max(self.policy.least_pauses);
-        let awaited = self.awaited();
         for _ in 0..YIELDS {
             if hall.board().aborted() {
                 return false;
             }
             std::thread::yield_now();
             if self.turn(hall).finished {
-                self.crowd.yielded(hall, RankId(self.rank), awaited);
+                self.crowd.yielded(hall, RankId(self.rank));
                 return true;
             }
         }
         false
-    }
-
-    /// The rank whose part is awaited.
-    fn awaited(&self) -> RankId {
-        match self.queue.front().map(|pending| pending.stage) {
-            Some(Stage::Reading(next)) => RankId(next),
-            _ => RankId(self.rank),
-        }
     }
 
     /// Whether this call is the first that has not ended.

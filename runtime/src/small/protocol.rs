@@ -12,7 +12,7 @@
 //! - *Two ranks* write into what they have just read: the box that the other wrote last. Nobody else reads it, and the line is in this
 //!   rank's cache already: it moves once in each call.
 //! - *With a root* ranks write without hearing from those who read, so these say how far they are ([`Progress`]); the writer
-//!   looks when it comes to a box again that it is not known to be read, after [`ROOTED`] such calls at the earliest.
+//!   looks when it comes to a box again that it does not know to be read, after [`ROOTED`] such calls at the earliest.
 //!
 //! `tests/loom_small.rs` compiles this file with loom's atomics.
 
@@ -65,6 +65,8 @@ pub struct Ledger {
     rooted: u64,
     /// All ranks are known to have ended all calls up to this one.
     passed: u64,
+    /// Of each rank, the last call with a root that it is known to have ended.
+    known: Box<[u64]>,
     /// What this rank's boxes for calls with a root were last written for.
     used: [Used; ROOTED],
     /// Of those who read the box at hand, all before this one are known to have read it.
@@ -142,7 +144,8 @@ impl Ledger {
     /// No call has begun.
     pub fn new(rank: u32, ranks: u32) -> Ledger {
         let used = [Used { call: 0, flow: Flow::All }; ROOTED];
-        Ledger { rank, ranks, exchanges: 0, rooted: 0, passed: 0, used, asked: 0, flow: Flow::All }
+        let known = vec![0; ranks as usize].into();
+        Ledger { rank, ranks, exchanges: 0, rooted: 0, passed: 0, known, used, asked: 0, flow: Flow::All }
     }
 
     /// Begins the next call; the last one has ended.
@@ -176,9 +179,14 @@ impl Ledger {
             return true;
         }
         while self.asked < self.ranks {
-            let reads = self.asked != self.rank && flow.reads(self.asked);
-            if reads && progress(self.asked).0.load(sync::heard()) < call {
-                return false;
+            if self.asked != self.rank && flow.reads(self.asked) {
+                let known = &mut self.known[self.asked as usize];
+                if *known < call {
+                    *known = progress(self.asked).0.load(sync::heard());
+                }
+                if *known < call {
+                    return false;
+                }
             }
             self.asked += 1;
         }
@@ -197,9 +205,11 @@ impl Ledger {
     #[inline]
     pub fn end(&mut self, call: u64, own: &Progress) -> bool {
         let reads = self.flow.reads(self.rank);
-        // It has seen a part of each other rank.
-        if reads && !matches!(self.flow, Flow::From(_)) {
-            self.passed = call - 1;
+        // Whose part of it this rank has seen has ended all before.
+        match self.flow {
+            _ if !reads => {}
+            Flow::From(root) => self.known[root as usize] = call - 1,
+            Flow::All | Flow::To(_) => self.passed = call - 1,
         }
         let told = reads && self.flow != Flow::All;
         if told {
