@@ -163,12 +163,11 @@ impl Engine {
 
     /// A visitor waits for `done`, which is so at the latest when all calls have ended.
     pub(super) fn visit_until(&self, done: impl Fn() -> bool) {
-        let mut wait = Wait::new(Waiter::new(self.patience.policy));
         let mut aside = Waiter::new(self.patience.policy);
         while !done() {
             match self.visit(Who::Waiting) {
                 Some(mut inside) => {
-                    inside.drive(&mut wait, |_| done());
+                    inside.until(|_| done());
                     aside.reset();
                 }
                 // Who is inside drives that call as well.
@@ -298,6 +297,20 @@ impl<'e> Inside<'e> {
     pub(super) fn wait(&mut self, call: u64) -> Result<(), Error> {
         self.until(|flights| flights.is_over(call));
         self.flights.take(call)
+    }
+
+    /// The same for a call whose buffers are lent until this returns, or unwinds.
+    #[inline]
+    pub(super) fn finish(mut self, call: u64) -> Result<(), Error> {
+        struct Lent<'i, 'e>(&'i mut Inside<'e>, u64);
+        impl Drop for Lent<'_, '_> {
+            fn drop(&mut self) {
+                let call = self.1;
+                // Only where it unwinds there is something left to wait for.
+                self.0.until(|flights| flights.is_over(call));
+            }
+        }
+        Lent(&mut self, call).0.wait(call)
     }
 
     /// Drives all calls until a lane is free.

@@ -44,7 +44,7 @@ use plan::verify::VerifiedPlan;
 pub use self::abort::Aborter;
 pub use self::agree::choosing;
 use self::assembly::Assembly;
-use self::engine::{Family, Seat};
+use self::engine::{Family, Inside, Seat};
 use self::flight::Ended;
 pub use self::group::{Group, group};
 pub use self::handle::{Handle, Refused};
@@ -332,11 +332,9 @@ impl Communicator {
     /// # Errors
     /// What is wrong with the arguments, or what ended the call at all ranks.
     pub fn call(&mut self, plan: PlanId, shape: Shape, buffers: &mut Buffers<'_>) -> Result<(), Error> {
-        let mut scope = Scope::new(self);
-        // SAFETY: the scope waits for the call before this function returns, also when it unwinds; until then the call has the
-        // buffers to itself.
-        let pending = unsafe { scope.start_lent(plan, shape, buffers) }?;
-        scope.wait(pending)
+        // SAFETY: the call has ended before this function returns, also when it unwinds; until then it has the buffers to itself.
+        let (inside, call) = unsafe { self.issued(plan, shape, buffers, None) }?;
+        inside.finish(call)
     }
 
     /// One call without a plan, of which no buffer has more than [`small::MOST`] bytes; returns when the result is there. It
@@ -447,18 +445,33 @@ impl Communicator {
         buffers: &Buffers<'_>,
         whose: Option<Arc<dyn Ended>>,
     ) -> Result<u64, Error> {
-        let lanes = self.options.in_flight as usize;
-        let opened = self.opened(plan)?;
-        let (lane, next) = (opened.first + opened.next, (opened.next + 1) % lanes);
-        let user = user(&self.operators, plan, shape)?;
-        let mut inside = self.seat.enter();
+        // SAFETY: the caller's promise.
+        unsafe { self.issued(plan, shape, buffers, whose) }.map(|(_, call)| call)
+    }
+
+    /// The same, and is still inside.
+    ///
+    /// # Safety
+    /// As for [`Communicator::issue`].
+    unsafe fn issued(
+        &mut self,
+        plan: PlanId,
+        shape: Shape,
+        buffers: &Buffers<'_>,
+        whose: Option<Arc<dyn Ended>>,
+    ) -> Result<(Inside<'_>, u64), Error> {
+        self.opened(plan)?;
+        let Communicator { seat, plans, operators, options, .. } = self;
+        let opened = &mut plans[plan.index as usize];
+        let lane = opened.first + opened.next;
+        let user = user(operators, plan, shape)?;
+        let mut inside = seat.enter();
         inside.free(lane)?;
         inside.lanes[lane].with_dependent_mut(|_, rank| rank.check(shape, user, buffers))?;
         // SAFETY: checked just now, and the caller's promise.
         let call = unsafe { inside.issue(lane, whose) }?;
-        drop(inside);
-        self.plans[plan.index as usize].next = next;
-        Ok(call)
+        opened.next = (opened.next + 1) % options.in_flight as usize;
+        Ok((inside, call))
     }
 
     fn opened(&self, plan: PlanId) -> Result<&Opened, Error> {
