@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `calls` | the collectives, typed |
 //! | `own` | plans from files, programs from source |
+//! | `selected` | plans of standard calls, to do more with |
 //! | `key` | what plans are looked up by |
 //! | `open` | from a key to an opened plan, at all ranks alike |
 
@@ -16,6 +17,7 @@ mod calls;
 mod key;
 mod open;
 mod own;
+mod selected;
 
 use plan::ids::BufferId;
 use runtime::bootstrap::Settings;
@@ -26,6 +28,7 @@ use rustc_hash::FxHashMap;
 use self::key::{Call, Key};
 pub(crate) use self::open::{Made, read};
 pub use self::own::{Algorithm, Arguments, Source};
+pub use self::selected::StandardCall;
 use crate::element::{Element, Registered};
 use crate::library::Library;
 use crate::settings::Options;

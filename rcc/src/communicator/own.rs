@@ -52,7 +52,7 @@ pub struct Source {
 
 /// A plan that is open at all ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Algorithm(PlanId);
+pub struct Algorithm(pub(super) PlanId);
 
 /// What an algorithm is called with.
 #[derive(Debug)]
