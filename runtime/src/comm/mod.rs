@@ -10,16 +10,17 @@
 //!   `Mismatch` that shows both sides.
 //! - The first error that ends a call ends the communicator, at all ranks: every later call returns it. What is found wrong with
 //!   the arguments of one rank (kinds `Invalid`, `Unsupported`) before it has entered a call ends nothing.
-//! - A rank makes progress while it is inside: whoever waits for one call drives all of them, also those of communicators that were split
-//!   off, duplicated or shrunk from this one, or from which this one was, and of all ranks that [`Communicator::one_thread`] made. Other communicators of a process are not driven. With [`Options::progress`] a thread drives what nobody else does.
+//! - A rank makes progress while it is inside: whoever waits for one call drives all of them, also those of communicators that were
+//!   split off, duplicated or shrunk from this one, or from which this one was, and of all ranks that
+//!   [`Communicator::one_thread`] made. Other communicators of a process are not driven. With [`Options::progress`] a thread
+//!   drives what nobody else does.
 //! - Calls are lent their buffers: until they return ([`Communicator::call`], [`Communicator::group`]), until a scope ends
 //!   ([`Communicator::scope`]), or for good until they are given back ([`Communicator::start`]).
 
 mod abort;
+mod agree;
 mod assembly;
 mod engine;
-
-mod agree;
 mod flight;
 mod gate;
 mod group;
@@ -50,8 +51,8 @@ pub use self::group::{Group, group};
 pub use self::handle::{Handle, Refused};
 use self::lane::{Lane, all_well};
 pub use self::meeting::{Meeting, Room};
-use self::progress::Progress;
 pub use self::scope::{Pending, Scope};
+use self::split::Entered;
 use crate::bootstrap::{Bootstrap, Settings};
 use crate::cpus;
 use crate::error::{Error, Kind};
@@ -164,10 +165,9 @@ impl Communicator {
         let fd = meeting.hand_out(made.and_then(Result::ok).map(|(_, fd)| fd))?;
         let opened = Hall::open(fd.as_fd(), shape);
         all_well(&mut *meeting, "hall opened", opened.as_ref().err().cloned())?;
-        let hall = Arc::new(opened?);
-        hall.rank(rank).pid.store(std::process::id(), Ordering::Relaxed);
+        let entered = Entered::new(Arc::new(opened?), rank);
         all_well(&mut *meeting, "joined", None)?;
-        Communicator::in_hall(hall, rank, options, family, Some(meeting))
+        entered.stay(options, family, Some(meeting))
     }
 
     /// One of the ranks of a hall that all of them have mapped and are in.
@@ -177,14 +177,11 @@ impl Communicator {
         options: Options,
         family: &Arc<Family>,
         origin: Option<Box<dyn Meeting>>,
-    ) -> Result<Communicator, Error> {
+    ) -> Communicator {
         let policy = Policy::of(hall.shape().ranks() as usize, cpus::allowed());
         let patience = Patience { policy, stalled: options.stalled, late: options.late };
-        if options.progress {
-            Progress::start(family)?;
-        }
         let (same, with) = (Arc::clone(&hall), Arc::clone(family));
-        Ok(Communicator {
+        Communicator {
             seat: Seat::new(Arc::clone(&hall), rank, patience, options.warn, family),
             plans: Vec::new(),
             operators: Vec::new(),
@@ -195,7 +192,7 @@ impl Communicator {
             patience,
             shrunk: 0,
             _origin: origin,
-        })
+        }
     }
 
     /// Joins the other ranks of a job that a launcher has started (torchrun, Open MPI, MPICH, Intel MPI, Slurm, or `RCC_RANK` and its

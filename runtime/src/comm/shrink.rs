@@ -16,7 +16,7 @@ use plan::ids::RankId;
 use super::Communicator;
 use super::abort::aborted;
 use super::assembly::Ticket;
-use super::split::enter;
+use super::split::{Entered, enter};
 use crate::error::{Error, Kind};
 use crate::memory::desk::Accord;
 use crate::memory::hall::{self, Hall};
@@ -52,8 +52,7 @@ impl Offer {
 /// What a rank has taken.
 struct Taken {
     offer: Offer,
-    hall: Arc<Hall>,
-    rank: RankId,
+    entered: Entered,
 }
 
 impl Communicator {
@@ -71,12 +70,12 @@ impl Communicator {
         self.shrunk += 1;
         let round = self.shrunk;
         self.hall.desk(self.rank).shrinking.store(round, Ordering::Release);
-        let Taken { hall, rank, .. } = self.survive(round).inspect_err(|_| {
+        let Taken { entered, .. } = self.survive(round).inspect_err(|_| {
             // Who gives up is not waited for.
             self.hall.rank(self.rank).gone.store(1, Ordering::Release);
         })?;
         let family = Arc::clone(&self.seat.engine().family);
-        Communicator::in_hall(hall, rank, self.options.clone(), &family, None)
+        entered.stay(self.options.clone(), &family, None)
     }
 
     fn survive(&self, round: u64) -> Result<Taken, Error> {
@@ -147,7 +146,7 @@ impl Communicator {
             descriptor: descriptor.load(Ordering::Relaxed) as u32,
         };
         let (shape, rank) = self.among(offer)?;
-        Ok(Taken { offer, hall: enter(ticket, shape, rank)?, rank })
+        Ok(Taken { offer, entered: enter(ticket, shape, rank)? })
     }
 
     /// The new hall's shape, and which rank this is there.
@@ -176,13 +175,13 @@ impl Communicator {
             accord.process.store(ticket.process.into(), Ordering::Relaxed);
             accord.descriptor.store(ticket.descriptor.into(), Ordering::Relaxed);
             accord.offered.store(offer.0, Ordering::Release);
-            let hall = enter(ticket, shape, rank)?;
+            let entered = enter(ticket, shape, rank)?;
             self.hall.desk(self.rank).agreed.store(offer.0, Ordering::Release);
             let agreed = |rank: &RankId| self.hall.desk(*rank).agreed.load(Ordering::Acquire) == offer.0;
             loop {
                 if members.iter().all(agreed) {
                     accord.agreed.store(offer.0, Ordering::Release);
-                    return Ok(Taken { offer, hall, rank });
+                    return Ok(Taken { offer, entered });
                 }
                 if members.iter().any(|rank| watch::lost(&self.hall, *rank) && !agreed(rank)) {
                     break;

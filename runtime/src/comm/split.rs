@@ -12,8 +12,10 @@ use plan::ids::RankId;
 use serde::{Deserialize, Serialize};
 
 use super::assembly::Ticket;
+use super::engine::Family;
 use super::lane::all_well;
 use super::meeting::Meeting;
+use super::progress::Progress;
 use super::{Communicator, Options};
 use crate::error::{Error, Kind};
 use crate::memory::hall::{self, Hall};
@@ -68,17 +70,15 @@ impl Communicator {
         let ticket = made.as_ref().and_then(|made| made.as_ref().ok()).map(Ticket::of);
         let ticket = ticket.map_or(Vec::new(), |ticket| ticket.bytes().to_vec());
         let tickets = self.meeting.gather("split: memory", &ticket)?;
-        let opened = place.map(|place| {
-            let hall = enter(Ticket::read(&tickets[members[0] as usize])?, shape?, RankId::new(place))?;
-            Ok((hall, RankId::new(place)))
-        });
+        let opened = place
+            .map(|place| enter(Ticket::read(&tickets[members[0] as usize])?, shape?, RankId::new(place)));
         let wrong = opened.as_ref().and_then(|opened: &Result<_, Error>| opened.as_ref().err().cloned());
         all_well(&mut self.meeting, "split: opened", wrong)?;
         // All have it.
         drop(made);
-        let Some((hall, rank)) = opened.transpose()? else { return Ok(None) };
+        let Some(entered) = opened.transpose()? else { return Ok(None) };
         let family = Arc::clone(&self.seat.engine().family);
-        Communicator::in_hall(hall, rank, options.clone(), &family, None).map(Some)
+        entered.stay(options.clone(), &family, None).map(Some)
     }
 
     /// Another communicator of the same ranks. Calls of the two go side by side, and what ends one does not end the other.
@@ -121,8 +121,44 @@ impl Communicator {
 }
 
 /// Maps a new hall, and says there who this is.
-pub(super) fn enter(ticket: Ticket, shape: hall::Shape, rank: RankId) -> Result<Arc<Hall>, Error> {
+pub(super) fn enter(ticket: Ticket, shape: hall::Shape, rank: RankId) -> Result<Entered, Error> {
     let hall = Hall::open(ticket.take()?.as_fd(), shape)?;
-    hall.rank(rank).pid.store(std::process::id(), Ordering::Relaxed);
-    Ok(Arc::new(hall))
+    Ok(Entered::new(Arc::new(hall), rank))
+}
+
+/// A rank that is in a hall, and may yet not stay: if it does not, the others are told that it has left.
+pub(super) struct Entered {
+    hall: Option<Arc<Hall>>,
+    rank: RankId,
+}
+
+impl Entered {
+    pub(super) fn new(hall: Arc<Hall>, rank: RankId) -> Entered {
+        hall.rank(rank).pid.store(std::process::id(), Ordering::Relaxed);
+        Entered { hall: Some(hall), rank }
+    }
+
+    /// It stays.
+    pub(super) fn stay(
+        mut self,
+        options: Options,
+        family: &Arc<Family>,
+        origin: Option<Box<dyn Meeting>>,
+    ) -> Result<Communicator, Error> {
+        if options.progress {
+            Progress::start(family)?;
+        }
+        let none = || Error::new(Kind::Internal, "a rank stays twice");
+        let hall = self.hall.take().ok_or_else(none)?;
+        Ok(Communicator::in_hall(hall, self.rank, options, family, origin))
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        if let Some(hall) = &self.hall {
+            hall.rank(self.rank).gone.store(1, Ordering::Release);
+            (0..hall.shape().ranks()).for_each(|rank| hall.rank(RankId(rank)).ring());
+        }
+    }
 }
