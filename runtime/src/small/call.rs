@@ -71,6 +71,8 @@ pub(super) enum Blocks {
 /// Marks a word as that of a small call: numbers of records are far below.
 const MARK: u64 = 1 << 63;
 const IN_PLACE: u64 = 1 << 56;
+/// Of types, which have four bits.
+const UNKNOWN: u64 = 15;
 const KINDS: [&str; 9] = [
     "allreduce",
     "allgather",
@@ -121,9 +123,15 @@ impl Call {
     /// All that it is, in two words; only of one that fits.
     pub(crate) fn words(&self) -> (u64, u64) {
         let Call { collective, elements, dtype, op } = self.normal();
-        let place = |at: Option<usize>| at.unwrap_or(0) as u64;
-        let dtype = place(Dtype::ALL.iter().position(|&one| one == dtype));
-        let operator = place(Op::ALL.iter().position(|one| one.name() == op.name()));
+        let dtype = Dtype::ALL.iter().position(|&one| one == dtype).map_or(UNKNOWN, |at| at as u64);
+        let operator = match op {
+            Op::Sum => 0,
+            Op::Prod => 1,
+            Op::Min => 2,
+            Op::Max => 3,
+            Op::Avg => 4,
+            Op::PremulSum(_) => 5,
+        };
         let root = collective.root().map_or(0, |root| u64::from(root.0));
         let word = root | elements << 32 | dtype << 45 | collective.kind() << 49 | operator << 53 | MARK;
         (word, op.factor().map_or(0, |factor| factor.value().to_bits()))
@@ -136,9 +144,14 @@ impl Call {
             return None;
         }
         let root = RankId(word as u32);
-        let op = match *Op::ALL.get(bits(53, 3) as usize)? {
-            Op::PremulSum(_) => Op::PremulSum(Factor::new(f64::from_bits(factor))),
-            op => op,
+        let op = match bits(53, 3) {
+            0 => Op::Sum,
+            1 => Op::Prod,
+            2 => Op::Min,
+            3 => Op::Max,
+            4 => Op::Avg,
+            5 => Op::PremulSum(Factor::new(f64::from_bits(factor))),
+            _ => return None,
         };
         Some(Call {
             collective: Collective::of_kind(bits(49, 4), root)?,

@@ -208,7 +208,10 @@ impl Ledger {
         // Whose part of it this rank has seen has ended all before.
         match self.flow {
             _ if !reads => {}
-            Flow::From(root) => self.known[root as usize] = call - 1,
+            Flow::From(root) => {
+                let known = &mut self.known[root as usize];
+                *known = (*known).max(call - 1);
+            }
             Flow::All | Flow::To(_) => self.passed = call - 1,
         }
         let told = reads && self.flow != Flow::All;

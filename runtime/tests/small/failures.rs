@@ -11,7 +11,7 @@ use rcc_runtime::exec::Shape;
 use rcc_runtime::small::{Buffers, Call, Collective};
 
 use crate::plans;
-use crate::shared::{LONG, Trial, call, options, together};
+use crate::shared::{LONG, Trial, call, collectives, next, options, together};
 
 const SOON: Duration = Duration::from_millis(400);
 
@@ -177,6 +177,39 @@ fn nothing_is_written_after_an_error() {
         std::thread::sleep(if late { Duration::ZERO } else { SOON * 6 });
         assert_eq!(memory, before);
     });
+}
+
+/// Ended at any time, from outside: each call gives the right result (which `Trial` checks) or an error, and what its caller does with the
+/// memory of a failed call is seen nowhere.
+#[test]
+fn who_is_stopped_at_any_time_has_the_right_result_or_an_error() {
+    for turn in 0..300 {
+        let world = 2 + turn % 3;
+        let ended = together(world, &options(LONG), |mut comm| {
+            let (rank, aborter) = (comm.rank().0, comm.aborter());
+            std::thread::scope(|scope| {
+                if rank == turn % world {
+                    scope.spawn(move || {
+                        std::thread::sleep(Duration::from_micros(u64::from(turn) * 13));
+                        aborter.abort("enough")
+                    });
+                }
+                let mut state = u64::from(turn);
+                let end = (0..).find_map(|seed| {
+                    let collective = collectives(seed as u32 % world)[next(&mut state) as usize % 8];
+                    let call = call(collective, 1 + next(&mut state) % 90, Dtype::I32, Op::Sum);
+                    let mut trial = Trial::new(call, rank, world, seed, seed % 2 == 0);
+                    let failed = trial.make(&mut comm).err();
+                    if failed.is_some() {
+                        trial.scribble();
+                    }
+                    failed
+                });
+                end.expect("it is stopped")
+            })
+        });
+        assert!(ended.iter().all(|error| error.kind == Kind::Aborted), "{ended:?}");
+    }
 }
 
 #[test]
