@@ -342,14 +342,13 @@ impl Communicator {
     #[inline]
     pub fn small(&mut self, call: &small::Call, buffers: &mut small::Buffers<'_>) -> Result<(), Error> {
         let mut inside = self.seat.enter();
-        // SAFETY: the call has ended when this function returns (nothing unwinds in a short wait, and a scope waits also then); until
-        // then it has the buffers to itself.
+        // SAFETY: the call has ended before this function returns, also when it unwinds (a short wait does not); until then it has the
+        // buffers to itself.
         let number = unsafe { inside.issue_small(call, buffers) }?;
         if inside.wait_shortly() {
             return Ok(());
         }
-        drop(inside);
-        Scope::new(self).wait_for(number)
+        inside.finish(number)
     }
 
     /// Goes on with its numbers as if so many calls had been made: for tests. All ranks do so, before the first call.

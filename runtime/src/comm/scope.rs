@@ -94,13 +94,6 @@ impl<'c, 'env> Scope<'c, 'env> {
         ended
     }
 
-    /// Waits for a call that has been issued for this scope.
-    #[cold]
-    pub(super) fn wait_for(mut self, call: u64) -> Result<(), Error> {
-        self.started.push(call);
-        self.wait(Pending(call))
-    }
-
     /// Lets all calls go on as far as they can for now; whether this one has ended.
     pub fn test(&mut self, pending: &Pending) -> bool {
         let mut inside = self.communicator.seat.enter();
