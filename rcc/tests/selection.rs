@@ -84,7 +84,7 @@ fn what_was_measured_counts_and_the_others_are_told_why_not() {
 #[test]
 fn every_collective_is_selected_for_and_each_algorithm_has_its_reason() {
     let loaded = pipeline::load(&[], &Limits::default());
-    let selection = Selection::of(machine::cores(2), None);
+    let selection = Selection { topology: machine::cores(2), tunings: Vec::new() };
     for collective in Collective::ALL {
         for (ranks, bytes) in [(1, 64), (3, 8), (4, 32 << 10), (4, 4 << 20), (20, 4 << 10)] {
             let both = !matches!(
@@ -112,6 +112,33 @@ fn every_collective_is_selected_for_and_each_algorithm_has_its_reason() {
                 let again = selection.select(&loaded, &ask).unwrap();
                 assert_eq!(again.plan().content_hash(), plan.content_hash(), "as another rank would");
             }
+        }
+    }
+}
+
+#[test]
+fn what_is_built_in_names_algorithms_that_serve() {
+    let loaded = pipeline::load(&[], &Limits::default());
+    let selection = Selection::of(machine::cores(2), None);
+    assert_eq!((selection.tunings.len(), Selection::of(machine::cores(3), None).tunings.len()), (1, 0));
+    for row in &selection.tunings[0].rows {
+        let same = row.collective.runs_in_place();
+        let ask = Ask {
+            root: row.collective.is_rooted().then_some(row.ranks - 1),
+            elements: row.collective.elements(row.ranks, row.bytes, Dtype::F32),
+            forms: Forms { disjoint: true, same },
+            registered: row.registered,
+            ..ask(row.collective, row.ranks, row.bytes)
+        };
+        let verdict = selection.select(&loaded, &ask).unwrap().verdict;
+        assert_eq!(
+            verdict.algorithm, row.candidates[0].algorithm,
+            "{} {} {}",
+            row.collective, row.ranks, row.bytes
+        );
+        assert!(verdict.because.to_string().contains("built in, for 2 cores"), "{}", verdict.because);
+        for entry in &row.candidates {
+            assert!(loaded.program.find(&entry.algorithm).is_some(), "{}", entry.algorithm);
         }
     }
 }

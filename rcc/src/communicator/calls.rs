@@ -268,7 +268,7 @@ impl Communicator {
         let registered = all_of(send.map(|send| send.registered().is_some()))
             && all_of(recv.as_ref().map(|recv| recv.registered().is_some()));
         let call = Call { registered, ..call };
-        if let Some(small) = call.small(self.world()) {
+        if let Some(small) = call.small() {
             self.told(&call, None);
             let input = send.map_or(&[][..], |send| bytes(send.elements()));
             let output = recv.map_or(&mut [][..], |recv| bytes_mut(recv.elements_mut()));
@@ -305,7 +305,7 @@ impl Communicator {
         recv: Option<Range<usize>>,
     ) -> Result<(), Error> {
         let call = Call { registered: data.registered().is_some(), in_place: true, ..call };
-        if let Some(small) = call.small(self.world()) {
+        if let Some(small) = call.small() {
             self.told(&call, None);
             let both = bytes_mut(data.elements_mut());
             return self.inner.small(&small, &mut small::Buffers::in_place(both));

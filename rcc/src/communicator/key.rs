@@ -47,10 +47,10 @@ impl Call {
         self.elements.saturating_mul(u64::from(self.blocks)).saturating_mul(u64::from(self.dtype.size()))
     }
 
-    /// The same for the path beside plans, if it is small enough for that.
+    /// The same for the path beside plans, if it is small enough for that: no buffer is larger than the larger side.
     #[inline]
-    pub(super) fn small(&self, ranks: u32) -> Option<small::Call> {
-        if self.elements > small::MOST as u64 {
+    pub(super) fn small(&self) -> Option<small::Call> {
+        if self.bytes() > small::MOST as u64 {
             return None;
         }
         let root = RankId(self.root.unwrap_or(0));
@@ -63,11 +63,10 @@ impl Call {
             Collective::Reduce => small::Collective::Reduce { root },
             Collective::Reducescatter => small::Collective::Reducescatter,
             Collective::Scatter => small::Collective::Scatter { root },
-            Collective::Barrier => small::Collective::Barrier,
-            Collective::Alltonext | Collective::Sendrecv => return None,
+            // A barrier has no size, and goes there by itself.
+            Collective::Alltonext | Collective::Sendrecv | Collective::Barrier => return None,
         };
-        let call = small::Call { collective, elements: self.elements, dtype: self.dtype, op: self.op };
-        call.fits(ranks).then_some(call)
+        Some(small::Call { collective, elements: self.elements, dtype: self.dtype, op: self.op })
     }
 
     /// What its plan is looked up by.
@@ -181,6 +180,32 @@ mod tests {
         assert!(sizes.iter().all(|&size| call(size).selected_for() == size));
         assert_eq!(call(u64::MAX).selected_for(), LARGEST);
         assert_eq!(call(0).elements_selected_for(), 8);
+    }
+
+    #[test]
+    fn what_goes_without_a_plan_fits_the_path_beside_them() {
+        for collective in Collective::ALL {
+            for ranks in [1, 2, 7, 64] {
+                for elements in (0..200).chain([511, 512, 513, 4095, 4096, 4097, 1 << 40, u64::MAX]) {
+                    let blocks = collective.blocks(ranks);
+                    let call = Call { collective, elements, blocks, dtype: Dtype::F64, ..call(0) };
+                    let beside = small::Call {
+                        collective: small::Collective::Allreduce,
+                        elements: elements.saturating_mul(blocks.into()),
+                        dtype: Dtype::F64,
+                        op: Op::Sum,
+                    };
+                    let fits = call.small().map(|small| small.fits(ranks));
+                    assert!(fits != Some(false), "{collective} {ranks} {elements}");
+                    let none = !collective.has_call();
+                    assert_eq!(
+                        fits.is_some(),
+                        !none && beside.fits(ranks),
+                        "{collective} {ranks} {elements}"
+                    );
+                }
+            }
+        }
     }
 
     #[test]

@@ -39,6 +39,9 @@ use crate::settings::Options;
 /// the buffers any more. The first call of a size class stops to select, compile and open its plan.
 pub struct Communicator {
     inner: comm::Communicator,
+    // Asked for in every call.
+    rank: u32,
+    world: u32,
     options: Options,
     /// Where plans come from.
     library: Library,
@@ -118,18 +121,28 @@ impl Communicator {
     /// As [`Communicator::join`].
     pub fn over(mut inner: comm::Communicator, options: &Options) -> Result<Communicator, Error> {
         let library = Library::agree(&mut inner, options)?;
-        let options = options.clone();
-        Ok(Communicator { inner, options, library, ready: FxHashMap::default(), opened: Vec::new() })
+        let (rank, world, options) = (inner.rank().0, inner.world(), options.clone());
+        Ok(Communicator {
+            inner,
+            rank,
+            world,
+            options,
+            library,
+            ready: FxHashMap::default(),
+            opened: Vec::new(),
+        })
     }
 
     /// Which rank this is, from 0.
+    #[inline]
     pub fn rank(&self) -> u32 {
-        self.inner.rank().0
+        self.rank
     }
 
     /// How many ranks there are.
+    #[inline]
     pub fn world(&self) -> u32 {
-        self.inner.world()
+        self.world
     }
 
     /// Zeroed memory for `count` elements that peers may reach into, of what [`Options::registered`] gives each rank. Calls with such
