@@ -54,7 +54,7 @@ fn what_is_measured_is_written_and_selected_by() {
     // The first candidate of a row is the one that is taken.
     let row = text
         .split("[[row]]")
-        .find(|row| row.contains("\"reduce\"") && row.contains("bytes = 16384"))
+        .find(|row| row.contains("\"reduce\"") && row.contains("\nbytes = 16384\n"))
         .unwrap();
     let fastest = row.split("algorithm = \"").nth(1).unwrap().split('"').next().unwrap();
     let explain = ["explain", "--collective", "reduce", "-n", "2", "-b", "16K", "--tuning", &tuning];
