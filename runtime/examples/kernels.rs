@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use plan::dtype::{Dtype, Op};
 use plan::pre::Pre;
-use rcc_runtime::exec::kernels::{Fold, Kernel, Set};
+use rcc_runtime::exec::kernels::{Fold, Kernel, Set, Stream};
 
 fn main() {
     let bytes = std::env::args().nth(1).and_then(|given| given.parse().ok()).unwrap_or(16 << 10);
@@ -50,7 +50,7 @@ fn time(kernel: Kernel, count: usize, dtype: Dtype, stream: bool) -> f64 {
         round_each: false,
         divisor: None,
         pre: Pre(0b11),
-        stream,
+        stream: Stream::of([stream]),
     };
     let fold = std::hint::black_box(fold);
     let turns = (8_000_000 / (bytes + 1000)).max(1);

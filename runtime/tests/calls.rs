@@ -17,7 +17,7 @@ use plan::schedule::{Protocol, Schedule, Transport, Wire};
 use plan::verify::VerifiedPlan;
 use rcc_runtime::error::{Error, Kind, State};
 use rcc_runtime::exec::buffers::Buffers;
-use rcc_runtime::exec::program::check_supported;
+use rcc_runtime::exec::program::{Arg, Program, check_supported};
 use rcc_runtime::exec::{Patience, Rank, Shape};
 use rcc_runtime::job::{Geometry, Job};
 use rcc_runtime::memory::segment::Segment;
@@ -109,8 +109,14 @@ fn bits_are_those_of_the_oracle() {
                     };
                     let expected = interpret(plan, &oracle, &mut input, &mut RoundRobin::default()).unwrap();
                     let all: Vec<u32> = (0..plan.header.ranks).collect();
-                    let results =
-                        together(plan, &all, |mut rank, id| call(&mut rank, plan, id, shape).unwrap());
+                    // By way of the caches, and past them.
+                    let results = [1 << 40, 1].map(|cache| {
+                        together(plan, &all, |rank, id| {
+                            call(&mut rank.with_cache(cache), plan, id, shape).unwrap()
+                        })
+                    });
+                    assert!(results[0] == results[1], "{dtype} {op}");
+                    let [results, _] = results;
                     for (b, buffer) in plan.buffers.iter().enumerate().filter(|(_, b)| b.role == Role::Recv) {
                         for (rank, memory) in results.iter().enumerate() {
                             let (b, rank) = (BufferId::new(b), RankId::new(rank));
@@ -126,6 +132,28 @@ fn bits_are_those_of_the_oracle() {
             }
         }
     }
+}
+
+/// Each final value of a ring goes past the caches once; nothing does that some step reads.
+#[test]
+fn what_is_read_again_is_not_stored_past_the_caches() {
+    let plans = [plans::ring(3), plans::fold_at_root(5, true), plans::scratch_and_waits()];
+    let mut results = 0;
+    for plan in &plans {
+        for rank in (0..plan.header.ranks).map(RankId) {
+            let program = Program::new(plan, rank).unwrap();
+            let read: Vec<Arg> = program.steps.iter().flat_map(|s| program.sources(s).to_vec()).collect();
+            for step in &program.steps {
+                for (k, arg) in program.destinations(step).iter().enumerate() {
+                    // In these plans blocks are one cell, and steps one cell wide.
+                    let kept = matches!(arg, Arg::User { .. }) && !read.contains(arg);
+                    assert_eq!(step.stream.has(k), kept, "{arg:?} of {} at {rank:?}", plan.header.algorithm);
+                    results += usize::from(kept);
+                }
+            }
+        }
+    }
+    assert!(results >= 9, "{results}");
 }
 
 /// `Send` buffers are unchanged, and a second call of another shape works on the same channels.

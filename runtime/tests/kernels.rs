@@ -5,7 +5,7 @@ use plan::arith::{self, Rounding};
 use plan::dtype::{Dtype, Factor, Op};
 use plan::float8::{F8E4m3, F8E5m2};
 use plan::pre::Pre;
-use rcc_runtime::exec::kernels::{Fold, Kernel, Set, fold};
+use rcc_runtime::exec::kernels::{Fold, Kernel, Set, Stream, fold};
 
 /// A generator that needs no dependency; any good mixing will do.
 struct Random(u64);
@@ -65,14 +65,14 @@ struct Case {
     /// This source is also the first destination.
     in_place: Option<usize>,
     set: Set,
-    stream: bool,
+    stream: Stream,
 }
 
 fn check(case: &Case, random: &mut Random) {
     let Case { dtype, op, count, sources, destinations, rounding, in_place, set, stream } = *case;
     let bytes = count * dtype.size() as usize;
     let what = format!(
-        "{dtype} {op} x {count}, {sources} to {destinations}, {rounding:?}, in place {in_place:?}, {set:?}, stream {stream}"
+        "{dtype} {op} x {count}, {sources} to {destinations}, {rounding:?}, in place {in_place:?}, {set:?}, {stream:?}"
     );
     // Each operand at an address of its own oddness, with a guard on both sides.
     let mut memory: Vec<(usize, Vec<u8>)> = Vec::new();
@@ -143,7 +143,7 @@ fn every_type_and_operator_agrees_with_the_definition() {
                         let in_place = (destinations > 0 && random.next() & 1 == 0)
                             .then(|| random.below(sources as u64));
                         for set in Set::available() {
-                            let stream = random.next() & 1 == 0;
+                            let stream = Stream::of((0..destinations).map(|_| random.next() & 1 == 0));
                             let case = Case {
                                 dtype,
                                 op,
@@ -179,7 +179,7 @@ fn rounding_once_differs_from_rounding_each_time() {
             round_each,
             divisor: None,
             pre: Pre::NONE,
-            stream: false,
+            stream: Stream::NONE,
         };
         // SAFETY: one element each.
         unsafe { fold(Dtype::F16, Op::Sum, &request) };
@@ -203,7 +203,7 @@ fn stores_past_the_caches_leave_the_same_bytes_at_every_address() {
                 let count = 600 / dtype.size() as usize;
                 let (second, from) = (random.below(64), random.below(64));
                 let operands = sources.each_ref().map(|lines| lines.0[from..].as_ptr());
-                let run = |sources: &[*const u8], stream: bool| {
+                let run = |sources: &[*const u8], stream: [bool; 2]| {
                     let mut results = [Lines([0xee; 1024]), Lines([0xee; 1024])];
                     let [a, b] = &mut results;
                     let destinations = [a.0[first..].as_mut_ptr(), b.0[second..].as_mut_ptr()];
@@ -214,15 +214,17 @@ fn stores_past_the_caches_leave_the_same_bytes_at_every_address() {
                         round_each: false,
                         divisor: None,
                         pre: Pre::NONE,
-                        stream,
+                        stream: Stream::of(stream),
                     };
                     // SAFETY: at most 600 bytes from at most 63 on, of 1024; all apart.
                     unsafe { Kernel::of_set(dtype, op, set).run(&request) };
                     results.map(|lines| lines.0.to_vec())
                 };
                 for sources in [&operands[..], &operands[..1]] {
-                    let same = run(sources, true) == run(sources, false);
-                    assert!(same, "{set:?} {dtype} at {first}, {second}");
+                    for stream in [[true, true], [true, false], [false, true]] {
+                        let same = run(sources, stream) == run(sources, [false, false]);
+                        assert!(same, "{set:?} {dtype} at {first}, {second}: {stream:?}");
+                    }
                 }
             }
         }
@@ -253,7 +255,7 @@ fn conversions_are_right_for_every_number() {
                         round_each: false,
                         divisor: None,
                         pre: Pre::NONE,
-                        stream: false,
+                        stream: Stream::NONE,
                     };
                     // SAFETY: `numbers` elements each, apart.
                     unsafe { Kernel::of_set(dtype, op, set).run(&request) };

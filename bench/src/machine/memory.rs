@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use plan::dtype::{Dtype, Op};
 use plan::pre::Pre;
-use runtime::exec::kernels::{Fold, fold};
+use runtime::exec::kernels::{Fold, Stream, fold};
 
 use crate::place;
 
@@ -102,7 +102,7 @@ pub(crate) fn copy(sources: &[*const u8], result: *mut u8, count: usize) {
         round_each: false,
         divisor: None,
         pre: Pre::NONE,
-        stream: false,
+        stream: Stream::NONE,
     };
     // SAFETY: the callers pass memory of `count` floats at least, apart from each other, of which nobody else writes any
     // while this runs.

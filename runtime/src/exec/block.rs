@@ -6,7 +6,7 @@
 //! that it needs is looked at; only if everything is there are sources read, destinations written, messages
 //! published and slots given back. So a block that cannot act holds nothing, and keeps no other block from acting.
 
-use super::kernels::Fold;
+use super::kernels::{Fold, Stream};
 use super::places::{Area, Setting};
 use super::program::{Arg, Program, StepProgram, WaitOn};
 use super::windows::Window;
@@ -310,7 +310,7 @@ impl<'s> Machine<'s> {
                     round_each: step.round_each,
                     divisor: act.setting.divisor.filter(|_| step.post),
                     pre: step.pre,
-                    stream: false,
+                    stream: if act.setting.stream { step.stream } else { Stream::NONE },
                 };
                 // SAFETY: slots are this block's until they are published or given back; places are as the caller
                 // promises. The plan was verified: cells are within their buffers, and two places of one step are

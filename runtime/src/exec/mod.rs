@@ -39,6 +39,7 @@ use self::program::Program;
 use self::windows::Window;
 use crate::channel::{Incoming, Outgoing};
 use crate::error::{Error, Kind};
+use crate::memory::caches;
 use crate::memory::memfd::Mapping;
 use crate::memory::registered::Registered;
 use crate::memory::segment::Segment;
@@ -89,6 +90,8 @@ pub struct Rank<'s> {
     /// The call that is under way.
     current: Option<Current<'s>>,
     plan_hash: ContentHash,
+    /// Bytes of the last cache.
+    cache: u64,
 }
 
 impl<'s> Rank<'s> {
@@ -140,7 +143,14 @@ impl<'s> Rank<'s> {
             scratch: Mapping::private(0)?,
             current: None,
             plan_hash,
+            cache: caches::last(),
         })
+    }
+
+    /// The same on a machine whose last cache has so many bytes: what is much larger is stored past it.
+    #[must_use]
+    pub fn with_cache(self, bytes: u64) -> Rank<'s> {
+        Rank { cache: bytes, ..self }
     }
 
     /// Works out all that does not change between calls of one shape; `call` does it if this was not called before.
@@ -242,7 +252,16 @@ impl<'s> Rank<'s> {
             None => {
                 let slot_bytes = self.machine.slot_bytes as u32;
                 let (plan, exposed) = (self.plan, self.exposed.any());
-                let new = Prepared::new(plan, self.plan_hash, self.rank, slot_bytes, exposed, shape, user)?;
+                let new = Prepared::new(
+                    plan,
+                    self.plan_hash,
+                    self.rank,
+                    slot_bytes,
+                    exposed,
+                    shape,
+                    user,
+                    self.cache,
+                )?;
                 if new.scratch_bytes > self.scratch.bytes() as u64 {
                     self.scratch = Mapping::private(new.scratch_bytes)?;
                 }

@@ -111,6 +111,7 @@ mod tests {
     use plan::pre::Pre;
 
     use super::*;
+    use crate::exec::kernels::Stream;
 
     fn request<'a>(sources: &'a [*const u8], destinations: &'a [*mut u8], count: usize) -> Fold<'a> {
         Fold {
@@ -120,7 +121,7 @@ mod tests {
             round_each: false,
             divisor: None,
             pre: Pre::default(),
-            stream: false,
+            stream: Stream::NONE,
         }
     }
 

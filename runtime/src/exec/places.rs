@@ -103,6 +103,8 @@ pub struct Setting {
     pub kernel: Kernel,
     /// The user's operator, in the place of the kernel's.
     pub(super) user: Option<User>,
+    /// Whether what no one reads again is stored past the caches.
+    pub stream: bool,
     /// What avg divides by.
     pub divisor: Option<u32>,
     /// How often bodies run.

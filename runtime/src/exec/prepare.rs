@@ -6,7 +6,7 @@
 use plan::file::ContentHash;
 use plan::ids::RankId;
 use plan::layout::Layout;
-use plan::plan::{Form, Plan};
+use plan::plan::{Buffer, Form, Plan, Role};
 use plan::signature::{self, Signature};
 
 use super::Shape;
@@ -44,7 +44,7 @@ impl Prepared {
 }
 
 impl Prepared {
-    /// For calls of a plan; `exposed`: ranks reach into each other's memory.
+    /// For calls of a plan; `exposed`: ranks reach into each other's memory; `cache`: bytes of the last cache.
     pub(super) fn new(
         plan: &Plan,
         hash: ContentHash,
@@ -53,6 +53,7 @@ impl Prepared {
         exposed: bool,
         shape: Shape,
         user: Option<&User>,
+        cache: u64,
     ) -> Result<Prepared, Error> {
         let Shape { elements, dtype, op, in_place } = shape;
         let header = &plan.header;
@@ -100,7 +101,8 @@ impl Prepared {
         });
         let kernel = Kernel::new(dtype, op);
         let user = user.cloned();
-        let setting = Setting { dtype, kernel, user, divisor, slices: layout.slices(), cells };
+        let stream = streams(plan, elements * u64::from(dtype.size()), cache);
+        let setting = Setting { dtype, kernel, user, stream, divisor, slices: layout.slices(), cells };
         let scratch_bytes = layout.scratch_bytes(rank);
         Ok(Prepared {
             shape,
@@ -113,4 +115,20 @@ impl Prepared {
             checked: Vec::new(),
         })
     }
+}
+
+/// How many times the last cache all buffers together are, from where on results are stored past it. Measured with two and four ranks on two
+/// cores and 32 MiB: at 3 times 10 to 100 % slower, at 6 and more up to 36 % faster, at most as fast where ranks outnumber cores.
+const PAST: u64 = 6;
+
+/// Whether results are better stored past the caches: all ranks work on more than these hold, and each reads data of its own, so that
+/// memory is what all wait for. (Where one rank alone has data the others are bound by what a core can store past its caches.)
+fn streams(plan: &Plan, block_bytes: u64, cache: u64) -> bool {
+    let ranks = plan.header.ranks;
+    let with = |role: Role| plan.buffers.iter().filter(move |buffer| buffer.role == role);
+    let holders = |buffer: &Buffer| (0..ranks).filter(|&rank| buffer.at.holds(RankId(rank))).count() as u64;
+    let bytes =
+        with(Role::Send).chain(with(Role::Recv)).map(|b| holders(b).saturating_mul(u64::from(b.blocks)));
+    let all = bytes.fold(0, u64::saturating_add).saturating_mul(block_bytes);
+    all >= cache.saturating_mul(PAST) && (0..ranks).all(|r| with(Role::Send).any(|b| b.at.holds(RankId(r))))
 }

@@ -12,8 +12,9 @@ use plan::plan::{ChannelKind, Operand, Plan, Role};
 use plan::pre::Pre;
 use plan::schedule::{Protocol, Transport};
 use plan::verify::VerifiedPlan;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::kernels::Stream;
 use crate::error::{Error, Kind};
 
 /// One rank's part of a plan.
@@ -77,6 +78,8 @@ pub struct StepProgram {
     pub post: bool,
     /// The sources that its inner part acts on.
     pub pre: Pre,
+    /// The destinations in buffers of callers that no step of any rank reads.
+    pub stream: Stream,
 }
 
 /// A source or a destination.
@@ -173,7 +176,43 @@ impl Program {
             program.blocks.push(BlockProgram { id: BlockId::new(first + i), sections });
         }
         program.resolve_waits(plan)?;
+        program.find_results(plan, rank);
         Ok(program)
+    }
+
+    /// Finds what is stored for callers alone, here and at peers.
+    fn find_results(&mut self, plan: &Plan, rank: RankId) {
+        let cells = plan.header.cells;
+        let mut read: FxHashSet<(RankId, u32, u32)> = FxHashSet::default();
+        for block in &plan.blocks {
+            for (_, step) in plan.steps(&(block.prologue.start..block.epilogue.end)) {
+                for operand in plan.src(step) {
+                    let (at, buffer, cell) = match *operand {
+                        Operand::Local { buffer, cell } => (block.rank, buffer, cell),
+                        Operand::Peer { rank, buffer, cell } => (rank, buffer, cell),
+                        Operand::Channel(_) => continue,
+                    };
+                    if at == rank || self.windows.contains(&(at, buffer)) {
+                        read.extend((cell..cell + step.width).map(|cell| (at, buffer.0, cell)));
+                    }
+                }
+            }
+        }
+        for step in &mut self.steps {
+            let args = step.args as usize + step.sources as usize;
+            let destinations = &self.args[args..][..step.destinations as usize];
+            step.stream = Stream::of(destinations.iter().map(|arg| {
+                let (at, buffer, first) = match *arg {
+                    Arg::User { buffer, block, position } => (rank, buffer, block * cells + position),
+                    Arg::Peer { window, block, position } => {
+                        let (rank, buffer) = self.windows[window as usize];
+                        (rank, buffer.0, block * cells + position)
+                    }
+                    Arg::Channel { .. } | Arg::Scratch { .. } => return false,
+                };
+                (first..first + step.width).all(|cell| !read.contains(&(at, buffer, cell)))
+            }));
+        }
     }
 
     /// The sources of a step.
@@ -227,6 +266,7 @@ impl Program {
             round_each: step.round_each,
             post: step.post,
             pre: step.pre,
+            stream: Stream::NONE,
         });
         Ok(())
     }

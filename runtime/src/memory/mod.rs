@@ -6,6 +6,7 @@
 
 pub mod board;
 pub mod budget;
+pub mod caches;
 pub mod desk;
 pub mod futex;
 pub mod hall;

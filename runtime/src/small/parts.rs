@@ -12,7 +12,7 @@ use plan::pre::Pre;
 use super::boxes::Mailbox;
 use super::buffers::Areas;
 use super::call::{Blocks, Call, Collective};
-use crate::exec::kernels::{Fold, Kernel};
+use crate::exec::kernels::{Fold, Kernel, Stream};
 
 /// What is worked out once for calls of one kind.
 #[derive(Debug, Clone, Copy)]
@@ -137,7 +137,7 @@ impl Kit {
             round_each: false,
             divisor: self.divisor,
             pre: self.pre,
-            stream: false,
+            stream: Stream::NONE,
         };
         // SAFETY: the caller's promise; the output is this rank's operand (in place), or apart from all.
         unsafe { self.kernel.run(&fold) };

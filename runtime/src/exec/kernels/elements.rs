@@ -68,8 +68,10 @@ pub(super) unsafe fn fold<V: Vectors, E: Element, O: Operator, const L: usize>(
                 all::<V, E, O, Multiply, L>(sources, destinations, fold, E::Acc::of(factor.value()));
             }
             None => match (sources, destinations) {
-                (&[a, b], &[to]) if !fold.stream => run::<V, E, O, Nothing, L>(&[a, b], &[to], fold, ()),
-                (&[a, b], &[to, other]) if !fold.stream => {
+                (&[a, b], &[to]) if fold.stream.is_none() => {
+                    run::<V, E, O, Nothing, L>(&[a, b], &[to], fold, ())
+                }
+                (&[a, b], &[to, other]) if fold.stream.is_none() => {
                     run::<V, E, O, Nothing, L>(&[a, b], &[to, other], fold, ());
                 }
                 _ => all::<V, E, O, Nothing, L>(sources, destinations, fold, ()),
@@ -146,7 +148,7 @@ unsafe fn all<V: Vectors, E: Element, O: Operator, B: Beside<E::Acc>, const L: u
 ) {
     // SAFETY: the caller's promise.
     unsafe {
-        if fold.stream {
+        if !fold.stream.is_none() {
             stream::<V, E, O, B, L>(sources, destinations, fold, by);
         } else {
             run::<V, E, O, B, L>(sources, destinations, fold, by);
@@ -174,7 +176,7 @@ unsafe fn run<V: Vectors, E: Element, O: Operator, B: Beside<E::Acc>, const L: u
     }
 }
 
-/// As [`run`], but past the caches where a destination allows it: one by one until the first destination is at the
+/// As [`run`], but past the caches to some destinations, where they allow it: one by one until the first of them is at the
 /// start of a line, if it can be; then in blocks, each of whole lines there.
 #[inline(always)]
 unsafe fn stream<V: Vectors, E: Element, O: Operator, B: Beside<E::Acc>, const L: usize>(
@@ -183,7 +185,8 @@ unsafe fn stream<V: Vectors, E: Element, O: Operator, B: Beside<E::Acc>, const L
     fold: &Fold<'_>,
     by: B::By,
 ) {
-    let before_line = destinations.first().map_or(0, |&to| (to as usize).wrapping_neg() % LINE);
+    let first = destinations.iter().enumerate().find(|(k, _)| fold.stream.has(*k));
+    let before_line = first.map_or(0, |(_, &to)| (to as usize).wrapping_neg() % LINE);
     let head = (before_line / size_of::<E>()).min(fold.count);
     let mut at = 0;
     while at < head {
@@ -195,8 +198,13 @@ unsafe fn stream<V: Vectors, E: Element, O: Operator, B: Beside<E::Acc>, const L
         // SAFETY: the elements `at..at + L` are within the count; the result is stored to all destinations.
         unsafe {
             let result = result::<V, E, O, B, L>(sources, at, fold, by);
-            for &to in destinations {
-                stores::past_caches(&result, to.cast::<E>().add(at).cast());
+            for (k, &to) in destinations.iter().enumerate() {
+                let to = to.cast::<E>().add(at).cast::<[E; L]>();
+                if fold.stream.has(k) {
+                    stores::past_caches(&result, to);
+                } else {
+                    to.write_unaligned(result);
+                }
             }
         }
         at = opaque(at + L);

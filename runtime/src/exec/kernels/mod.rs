@@ -32,9 +32,36 @@ pub struct Fold<'a> {
     pub divisor: Option<u32>,
     /// The sources that the operator's inner part acts on: premulsum multiplies them by its factor first.
     pub pre: Pre,
-    /// Store past the caches, where a destination allows it (16 bytes must lie at a multiple of 16): for results that are
-    /// not read soon and larger than the caches, 2 MiB or more. Such stores are complete (fenced) on return.
-    pub stream: bool,
+    /// Destinations to store to past the caches, where they allow it (16 bytes must lie at a multiple of 16): for results
+    /// that are not read soon, in calls larger than the caches. Such stores are complete (fenced) on return.
+    pub stream: Stream,
+}
+
+/// A set of destinations, by number; those from the 32nd on are in none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Stream(u32);
+
+impl Stream {
+    /// No destination.
+    pub const NONE: Stream = Stream(0);
+
+    /// Those for which it is so.
+    pub fn of(destinations: impl IntoIterator<Item = bool>) -> Stream {
+        let numbered = destinations.into_iter().take(32).enumerate();
+        Stream(numbered.fold(0, |set, (k, is)| set | u32::from(is) << k))
+    }
+
+    /// Whether there is none.
+    #[inline]
+    pub fn is_none(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Whether destination `k` is one.
+    #[inline(always)]
+    pub fn has(self, k: usize) -> bool {
+        k < 32 && self.0 >> k & 1 == 1
+    }
 }
 
 /// What an operator does beside combining. None does both.
@@ -98,7 +125,7 @@ impl Kernel {
 
     unsafe fn copy(&self, from: *const u8, fold: &Fold<'_>) {
         let bytes = fold.count * self.size;
-        if fold.stream {
+        if !fold.stream.is_none() {
             // SAFETY: the caller's promise, in bytes.
             unsafe { (self.copy)(&Fold { count: bytes, round_each: false, ..*fold }, None) };
             return;
