@@ -12,8 +12,6 @@ use crate::flow::{Flow, Node, NodeId};
 
 /// One order of all nodes.
 pub(super) struct Keys {
-    /// How many ranks there are.
-    pub(super) ranks: u32,
     /// All nodes, merged ones too, in order.
     pub(super) order: Vec<NodeId>,
     /// By node: its place in `order`.
@@ -59,7 +57,7 @@ impl Keys {
             }
             start = end;
         }
-        Keys { order: order.into_iter().map(NodeId).collect(), position, rounds, arranged: false, ranks }
+        Keys { order: order.into_iter().map(NodeId).collect(), position, rounds, arranged: false }
     }
 
     /// Renames the nodes of a flow, rank by rank in this order.

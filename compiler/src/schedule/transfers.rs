@@ -118,7 +118,7 @@ impl Numbered {
         } else {
             (collect(flow, keys, &keys.by_rank(flow)), Groups::default())
         };
-        let (list, links, wishes) = number(&wanted, &groups, keys.ranks);
+        let (list, links, wishes) = number(&wanted, &groups);
         drop(wanted);
         let mut of_operand = vec![NONE; flow.operands.len()];
         for (id, transfer) in (0..).zip(&list) {
@@ -298,22 +298,23 @@ fn due(flow: &Flow, keys: &Keys, operand: u32, reader: NodeId) -> u32 {
 
 /// Sorts transfers by channel, and numbers channels and messages. Those of a rank go round from itself, so that ranks that do the same
 /// have them in the same order; channels with several readers come last.
-fn number(wanted: &[Wanted], groups: &Groups, ranks: u32) -> (Vec<Transfer>, Vec<Link>, Vec<Wish>) {
+fn number(wanted: &[Wanted], groups: &Groups) -> (Vec<Transfer>, Vec<Link>, Vec<Wish>) {
     let mut sorted: Vec<u32> = (0..wanted.len() as u32).filter(|&id| !groups.has(id)).collect();
-    let lane = |id: &u32| wanted[*id as usize].lane;
-    let to = |id: &u32| {
-        let Wanted { from, to, .. } = wanted[*id as usize];
-        to.0 + if to.0 < from.0 { ranks } else { 0 } - from.0
-    };
+    let (to, lane) = (|id: &u32| wanted[*id as usize].to, |id: &u32| wanted[*id as usize].lane);
     if !sorted.is_sorted_by_key(to) {
-        sorted = counting_sort(sorted, |id| to(&id));
+        sorted = counting_sort(sorted, |id| to(&id).0);
     }
     for of_reader in sorted.chunk_by_mut(|a, b| to(a) == to(b)) {
         if !of_reader.is_sorted_by_key(lane) {
             of_reader.sort_by_key(lane);
         }
     }
-    let sorted = counting_sort(sorted, |id| wanted[id as usize].from.0);
+    let mut sorted = counting_sort(sorted, |id| wanted[id as usize].from.0);
+    let from = |id: &u32| wanted[*id as usize].from;
+    for of_writer in sorted.chunk_by_mut(|a, b| from(a) == from(b)) {
+        let before = of_writer.partition_point(|id| to(id) < from(id));
+        of_writer.rotate_left(before);
+    }
     let (mut list, mut links) = (Vec::with_capacity(wanted.len()), Vec::<Link>::new());
     let mut wishes = Vec::with_capacity(wanted.len());
     let mut put = |id: u32, channel: u32, number: u32| {
