@@ -18,9 +18,10 @@ struct Copy {
 /// Lets own copies send along what they copy.
 pub(super) fn run(flow: &mut Flow) {
     let copies = copies(flow);
-    if copies.is_empty() {
-        return;
-    }
+    let Some(last) = copies.last() else { return };
+    // Where those of each rank begin.
+    let ranks = 0..=last.from.0.0 + 1;
+    let starts: Vec<usize> = ranks.map(|rank| copies.partition_point(|copy| copy.from.0.0 < rank)).collect();
     for id in 0..flow.nodes.len() {
         let node = flow.nodes[id];
         if node.gone || node.is_signal() {
@@ -32,9 +33,13 @@ pub(super) fn run(flow: &mut Flow) {
             if place.rank == node.rank || !operand.stays() || operand.maker().is_some() {
                 continue;
             }
+            let Some(&[start, end]) = starts.get(place.rank.index()..).and_then(|s| s.first_chunk()) else {
+                continue;
+            };
             let from = (place.rank, place.buffer, place.cell);
-            let first = copies.partition_point(|copy| copy.from < from);
-            let mut same = copies[first..].iter().take_while(|copy| copy.from == from);
+            let of_rank = &copies[start..end];
+            let first = of_rank.partition_point(|copy| copy.from < from);
+            let mut same = of_rank[first..].iter().take_while(|copy| copy.from == from);
             // One that comes no later: within a round what a rank does alone comes first.
             let copy = same.find(|copy| copy.width == node.width && copy.round <= node.round);
             if let Some(copy) = copy {

@@ -257,6 +257,7 @@ impl<'a> Simulation<'a> {
     }
 
     /// What a block does next, whether it was put off, and when it comes in T (0 if nothing was put off: see `at`).
+    #[inline]
     fn head(&self, block: u32) -> Option<(Event, bool, u32)> {
         let state = &self.blocks[block as usize];
         let planned = (state.next < state.end).then(|| self.planned[state.next as usize]);
