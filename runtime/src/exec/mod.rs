@@ -34,7 +34,7 @@ use self::call::Current;
 use self::drive::{Stop, drive, pause};
 use self::exposed::{Exposed, accessors};
 use self::operator::User;
-use self::prepare::Prepared;
+use self::prepare::{Given, Prepared};
 use self::program::Program;
 use self::windows::Window;
 use crate::channel::{Incoming, Outgoing};
@@ -251,17 +251,8 @@ impl<'s> Rank<'s> {
             }
             None => {
                 let slot_bytes = self.machine.slot_bytes as u32;
-                let (plan, exposed) = (self.plan, self.exposed.any());
-                let new = Prepared::new(
-                    plan,
-                    self.plan_hash,
-                    self.rank,
-                    slot_bytes,
-                    exposed,
-                    shape,
-                    user,
-                    self.cache,
-                )?;
+                let given = Given { slot_bytes, exposed: self.exposed.any(), cache: self.cache };
+                let new = Prepared::new(self.plan, self.plan_hash, self.rank, given, shape, user)?;
                 if new.scratch_bytes > self.scratch.bytes() as u64 {
                     self.scratch = Mapping::private(new.scratch_bytes)?;
                 }

@@ -34,6 +34,16 @@ pub(super) struct Prepared {
     pub(super) checked: Vec<Area>,
 }
 
+/// What is the same for all calls of a rank.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Given {
+    pub(super) slot_bytes: u32,
+    /// Ranks reach into each other's memory.
+    pub(super) exposed: bool,
+    /// Bytes of the last cache.
+    pub(super) cache: u64,
+}
+
 impl Prepared {
     /// Whether it is what calls of this shape with this operator need.
     #[inline]
@@ -44,17 +54,16 @@ impl Prepared {
 }
 
 impl Prepared {
-    /// For calls of a plan; `exposed`: ranks reach into each other's memory; `cache`: bytes of the last cache.
+    /// For calls of a plan.
     pub(super) fn new(
         plan: &Plan,
         hash: ContentHash,
         rank: RankId,
-        slot_bytes: u32,
-        exposed: bool,
+        given: Given,
         shape: Shape,
         user: Option<&User>,
-        cache: u64,
     ) -> Result<Prepared, Error> {
+        let Given { slot_bytes, exposed, cache } = given;
         let Shape { elements, dtype, op, in_place } = shape;
         let header = &plan.header;
         let served = if in_place { header.forms.same } else { header.forms.disjoint };

@@ -69,7 +69,7 @@ pub(super) unsafe fn fold<V: Vectors, E: Element, O: Operator, const L: usize>(
             }
             None => match (sources, destinations) {
                 (&[a, b], &[to]) if fold.stream.is_none() => {
-                    run::<V, E, O, Nothing, L>(&[a, b], &[to], fold, ())
+                    run::<V, E, O, Nothing, L>(&[a, b], &[to], fold, ());
                 }
                 (&[a, b], &[to, other]) if fold.stream.is_none() => {
                     run::<V, E, O, Nothing, L>(&[a, b], &[to, other], fold, ());
