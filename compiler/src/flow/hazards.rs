@@ -8,7 +8,7 @@
 //! a later round: the read is told to be done before that node instead.
 
 use super::bits::Bits;
-use super::{Flow, NEVER, NodeId, Special};
+use super::{FRESH, Flow, NEVER, NodeId, Special};
 use crate::graph::PlaceTable;
 use crate::trace::Place;
 
@@ -80,8 +80,12 @@ impl<'a> Hazards<'a> {
         };
         let home = cells(home(flow, id));
         let written = |cells: &[Cell]| cells.iter().map(|cell| cell.written).max().unwrap_or(0);
-        let read = |place: Place| written(&self.cells[cells(place)]);
-        let round = flow.operands(&node).iter().map(|operand| read(operand.place)).max().unwrap_or(0);
+        let mut round = 0;
+        for operand in &mut flow.operands[Flow::range(&node)] {
+            let read = written(&self.cells[cells(operand.place)]);
+            operand.set(FRESH, read == 0);
+            round = round.max(read);
+        }
         let touched = self.cells[home.clone()].iter().map(|cell| cell.written.max(cell.read));
         let hazard = touched.max().unwrap_or(0);
         if let Some(but_for) = self.but_for_its_reader(flow, id) {
@@ -111,12 +115,13 @@ impl<'a> Hazards<'a> {
         }
         // 1. What the group finds, and what it will overwrite.
         for id in first..flow.nodes.len() {
-            let node = &flow.nodes[id];
+            let node = flow.nodes[id];
             let mut round = 0;
-            for operand in flow.operands(node) {
-                for i in 0..node.width {
-                    round = round.max(self.cells[self.places.index(operand.place.plus(i)) as usize].written);
-                }
+            for operand in &mut flow.operands[Flow::range(&node)] {
+                let written = |i| self.cells[self.places.index(operand.place.plus(i)) as usize].written;
+                let read = (0..node.width).map(written).max().unwrap_or(0);
+                operand.set(FRESH, read == 0);
+                round = round.max(read);
             }
             let mut hazard = 0;
             for i in 0..node.width {

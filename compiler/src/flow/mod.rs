@@ -140,14 +140,16 @@ impl Special {
 
 /// In `Flow::hazards`: no earlier than it is.
 pub(crate) const NEVER: u32 = u32::MAX;
-/// In `Operand::maker`: it is the entry value of the place, nothing ever overwrites it, `Flow::special` has something on it.
+/// In `Operand::maker`: it is the entry value of the place, nothing ever overwrites it, `Flow::special` has something on it, nothing
+/// has written the place before in any form.
 const ENTRY: u32 = 1 << 31;
 const STAYS: u32 = 1 << 30;
 const SPECIAL: u32 = 1 << 29;
+const FRESH: u32 = 1 << 28;
 /// In `Flow::special`: of several guards.
 const SEVERAL: u32 = 1 << 31;
-/// Stands for no node. (Half a billion nodes take more memory than anyone has.)
-const NOBODY: u32 = SPECIAL - 1;
+/// Stands for no node. (A quarter of a billion nodes take more memory than anyone has.)
+const NOBODY: u32 = FRESH - 1;
 
 impl Operand {
     /// One that lies at a place.
@@ -176,6 +178,11 @@ impl Operand {
 
     pub(crate) fn set_stays(&mut self, stays: bool) {
         self.set(STAYS, stays);
+    }
+
+    /// Whether it may be read at any time before it is: an entry value, in whatever form.
+    pub(crate) fn may_be_sooner(&self) -> bool {
+        self.entry() && self.maker & (STAYS | FRESH) != 0
     }
 
     /// It lies at another place instead: an entry value that stays there.

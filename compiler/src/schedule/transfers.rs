@@ -106,17 +106,20 @@ pub(super) struct Numbered {
     /// As in [`Transfers`].
     pub(super) of_operand: Vec<u32>,
     wishes: Vec<Wish>,
+    /// Some of them are entry values that a node hands on.
+    hands_on: bool,
 }
 
 impl Numbered {
     /// All transfers; those of one value to several ranks as one message on one channel if `multicast`.
     pub(super) fn new(flow: &Flow, keys: &Keys, multicast: bool) -> Numbered {
-        let (wanted, groups) = if multicast {
-            let wanted = collect(flow, keys, &keys.order);
+        let (wanted, hands_on, groups) = if multicast {
+            let (wanted, hands_on) = collect(flow, keys, &keys.order);
             let groups = multicast::find(flow, keys, &wanted);
-            (wanted, groups)
+            (wanted, hands_on, groups)
         } else {
-            (collect(flow, keys, &keys.by_rank(flow)), Groups::default())
+            let (wanted, hands_on) = collect(flow, keys, &keys.by_rank(flow));
+            (wanted, hands_on, Groups::default())
         };
         let (list, links, wishes) = number(&wanted, &groups);
         drop(wanted);
@@ -124,7 +127,7 @@ impl Numbered {
         for (id, transfer) in (0..).zip(&list) {
             of_operand[transfer.operand as usize] = id;
         }
-        Numbered { list, links, of_operand, wishes }
+        Numbered { list, links, of_operand, wishes, hands_on }
     }
 
     /// Whether more messages are taken from some channel in one round than it has slots.
@@ -152,6 +155,9 @@ impl Numbered {
     pub(super) fn in_rounds_of(mut self, flow: &Flow, keys: &Keys) -> Numbered {
         for (transfer, wish) in self.list.iter().zip(&mut self.wishes) {
             wish.due = due(flow, keys, transfer.operand, transfer.reader);
+            if self.hands_on && wish.maker != NONE {
+                wish.maker = maker(flow, keys, transfer.operand, transfer.reader);
+            }
         }
         self
     }
@@ -159,7 +165,7 @@ impl Numbered {
     /// Says who sends each. With `room`, what is sent along never needs more slots than so many, were in each
     /// round all messages to be taken before any is sent.
     pub(super) fn decide(self, flow: &Flow, keys: &Keys, options: &Options, room: Option<u32>) -> Transfers {
-        let Numbered { mut list, links, of_operand, wishes } = self;
+        let Numbered { mut list, links, of_operand, wishes, .. } = self;
         let ends = links.last().map_or(0, |link: &Link| link.first_end + link.readers);
         let moved = decide(flow, keys, options, room, &mut list, &wishes);
         let (starts, fused) = by_maker(&list, &wishes, flow.nodes.len());
@@ -251,8 +257,9 @@ pub(super) struct Wish {
     pub(super) due: u32,
 }
 
-/// All transfers in the order of their readers.
-fn collect(flow: &Flow, keys: &Keys, readers: &[NodeId]) -> Vec<Wanted> {
+/// All transfers in the order of their readers, and whether some are entry values that a node hands on.
+fn collect(flow: &Flow, keys: &Keys, readers: &[NodeId]) -> (Vec<Wanted>, bool) {
+    let mut hands_on = false;
     let (mut count, mut ranks) = (0, 0);
     for node in flow.nodes.iter().filter(|node| !node.gone) {
         for operand in flow.operands(node) {
@@ -275,6 +282,7 @@ fn collect(flow: &Flow, keys: &Keys, readers: &[NodeId]) -> Vec<Wanted> {
             // Several messages of one step from one rank take channels of their own.
             let lane = taken[from.index()];
             taken[from.index()] += 1;
+            hands_on |= operand.entry() && operand.maker().is_some();
             list.push(Wanted {
                 from,
                 to: node.rank,
@@ -282,13 +290,20 @@ fn collect(flow: &Flow, keys: &Keys, readers: &[NodeId]) -> Vec<Wanted> {
                 reader,
                 lane: (u32::from(node.lane) << 16 | lane.min(0xffff)) << 1 | u32::from(node.is_signal()),
                 wish: Wish {
-                    maker: operand.maker().map_or(NONE, |NodeId(maker)| maker),
+                    maker: maker(flow, keys, at as u32, reader),
                     due: due(flow, keys, at as u32, reader),
                 },
             });
         }
     }
-    list
+    (list, hands_on)
+}
+
+/// Who could send along what is taken. Who only hands on an entry value may come too late for that.
+fn maker(flow: &Flow, keys: &Keys, operand: u32, reader: NodeId) -> u32 {
+    let operand = &flow.operands[operand as usize];
+    let in_time = |maker: &NodeId| !operand.entry() || keys.at(*maker) < keys.at(reader);
+    operand.maker().filter(in_time).map_or(NONE, |NodeId(maker)| maker)
 }
 
 /// When a step of its own would send what is taken.
@@ -387,8 +402,6 @@ fn decide(
             && wish.maker != NONE
             && wish.maker != maker_before
             && keys.at(NodeId(wish.maker)) > last
-            // What only hands on an entry value may have been put off.
-            && keys.at(NodeId(wish.maker)) < keys.at(transfer.reader)
             && count[wish.maker as usize] < options.operands
             && slots.as_mut().is_none_or(|slots| slots.have_room(keys.at(NodeId(wish.maker)), cells));
         if let Some(slots) = &mut slots {
@@ -402,9 +415,9 @@ fn decide(
             let maker = NodeId(wish.maker);
             (Sent::Fused, keys.at(maker), node_round(maker))
         } else if wish.due >= last {
-            let entry =
-                options.fuse && wish.maker == NONE && flow.operands[transfer.operand as usize].entry();
-            let made = if entry { next.after(at, list, wishes) } else { None };
+            let operand = &flow.operands[transfer.operand as usize];
+            let sooner = options.fuse && wish.maker == NONE && operand.may_be_sooner();
+            let made = if sooner { next.after(at, list, wishes) } else { None };
             match made.filter(|&made| last < keys.at(made) && keys.at(made) < wish.due) {
                 Some(made) => {
                     let (when, round) = (keys.before(made), node_round(made));
