@@ -178,7 +178,9 @@ fn race(sh: &Shell) -> Outcome {
     let _unstable = sh.push_env("RUSTC_BOOTSTRAP", "1");
     let _flags = sh.push_env("RUSTFLAGS", "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer");
     let _target = sh.push_env("CARGO_TARGET_DIR", "target/tsan");
-    let tests = ["threads", "calls", "direct", "family", "operators", "small_threads"];
+    // Families and operators share what a `Mutex` guards: where that is contended its code is the standard library's, which is not
+    // instrumented, and looks like a race.
+    let tests = ["threads", "calls", "direct", "small_threads"];
     let tests = tests.into_iter().flat_map(|test| ["--test", test]);
     ok(cmd!(sh, "cargo test -q -p rcc-runtime --target {host} {tests...} -- --test-threads=1").run())
 }
