@@ -91,6 +91,8 @@ pub(super) struct Transfers {
     pub(super) of_operand: Vec<u32>,
     /// Those that a step of their own sends at another time than when the round begins in which they are taken; in order.
     pub(super) moved: Vec<Moved>,
+    /// Some of them are entry values that a node hands on: these alone are made in the round in which they are taken.
+    pub(super) hands_on: bool,
     /// Of each node: where those of `fused` that it sends start; one more entry at the end.
     starts: Vec<u32>,
     fused: Vec<TransferId>,
@@ -165,11 +167,11 @@ impl Numbered {
     /// Says who sends each. With `room`, what is sent along never needs more slots than so many, were in each
     /// round all messages to be taken before any is sent.
     pub(super) fn decide(self, flow: &Flow, keys: &Keys, options: &Options, room: Option<u32>) -> Transfers {
-        let Numbered { mut list, links, of_operand, wishes, .. } = self;
+        let Numbered { mut list, links, of_operand, wishes, hands_on } = self;
         let ends = links.last().map_or(0, |link: &Link| link.first_end + link.readers);
         let moved = decide(flow, keys, options, room, &mut list, &wishes);
         let (starts, fused) = by_maker(&list, &wishes, flow.nodes.len());
-        Transfers { list, links, ends, of_operand, moved, starts, fused }
+        Transfers { list, links, ends, of_operand, moved, hands_on, starts, fused }
     }
 }
 

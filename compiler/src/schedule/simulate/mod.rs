@@ -270,9 +270,9 @@ impl<'a> Simulation<'a> {
         // Copies need no one else: they are made as soon as their round has come.
         let copies = matches!(planned, Event::Aside(_) | Event::Save(..));
         let now = copies && self.round(planned) <= self.ranks[state.rank as usize].round;
-        // What it has planned may send what goes before on the same channel.
+        // A node that hands on an entry value may be planned to send what goes before on the same channel.
         let turn = |event| match event {
-            Event::Send(id) => {
+            Event::Send(id) if self.transfers.hands_on => {
                 self.channels[self.transfers.list[id.index()].channel as usize].sent == self.number(id)
             }
             _ => true,
