@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 
 fn main() {
     let mut files = Vec::new();
-    for folder in ["../grammar/src", "../plan/src", "../compiler/src", "../stdlib", "src"] {
+    for folder in ["../grammar/src", "../plan/src", "../compiler/src", "../runtime/src", "../stdlib", "src"] {
         println!("cargo::rerun-if-changed={folder}");
         list(Path::new(folder), &mut files);
     }
     files.sort();
     let mut hashes = [0xcbf2_9ce4_8422_2325u64, 0x6c62_272e_07bb_0142];
     for path in files {
-        let bytes = fs::read(&path).unwrap_or_default();
+        let bytes = fs::read(&path).unwrap_or_else(|why| panic!("cannot read {}: {why}", path.display()));
         for byte in path.to_string_lossy().bytes().chain([0]).chain(bytes) {
             hashes[0] = (hashes[0] ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
             hashes[1] = hashes[1].wrapping_mul(0x100_0000_01b3) ^ u64::from(byte);
@@ -28,8 +28,9 @@ fn main() {
 
 /// All files below a folder.
 fn list(folder: &Path, files: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let path = entry.path();
+    let refused = |why| panic!("cannot read {}: {why}", folder.display());
+    for entry in fs::read_dir(folder).unwrap_or_else(refused) {
+        let path = entry.unwrap_or_else(|why| panic!("cannot read {}: {why}", folder.display())).path();
         if path.is_dir() { list(&path, files) } else { files.push(path) }
     }
 }

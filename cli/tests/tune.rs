@@ -127,6 +127,7 @@ fn what_makes_no_sense_is_refused() {
     rcc(&["tune", "--collective", "alreduce"]).ends(2).says("did you mean `allreduce`?");
     rcc(&["tune", "--collective", "barrier"]).ends(2).says("nothing is selected for barrier");
     rcc(&["tune", "-n", "0"]).ends(2);
+    rcc(&["tune", "-b", "8K,0"]).ends(2).says("a call of 0 bytes has nothing to measure");
     rcc(&["explain", "--collective", "allreduce", "--blocks", "2"])
         .ends(2)
         .says("--blocks is for an algorithm");
@@ -149,10 +150,15 @@ fn the_cache_is_shown_and_cleared() {
     };
     cache(&[]).ends(0).shows("plans: 0 plans, 0 B");
     fs::create_dir(&plans).unwrap();
-    fs::write(plans.join("00.cached"), [0; 1024]).unwrap();
-    fs::write(plans.join("mine.txt"), "not a plan").unwrap();
+    let key = "0a".repeat(32);
+    fs::write(plans.join(format!("{key}.cached")), [0; 1024]).unwrap();
+    fs::write(plans.join(format!("{key}.123-0.part")), [0; 10]).unwrap();
+    let others = ["mine.txt", "mine.cached", "big.iso.part", "00.1-0.part"];
+    for name in others {
+        fs::write(plans.join(name), "not a plan").unwrap();
+    }
     assert_eq!(cache(&["--json"]).ends(0).json()["entries"], 1);
     cache(&["clear"]).ends(0).shows("1 plan, 1 KiB removed");
-    assert_eq!(fs::read_dir(&plans).unwrap().count(), 1, "what is not ours stays");
+    assert_eq!(fs::read_dir(&plans).unwrap().count(), others.len(), "what is not ours stays");
     rcc(&["cache"]).ends(2).says("RCC_CACHE_DIR is empty");
 }

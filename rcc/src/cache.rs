@@ -172,7 +172,7 @@ impl Cache {
         let entries = all.filter_map(|entry| {
             let path = entry.ok()?.path();
             let found = fs::symlink_metadata(&path).ok()?;
-            let ours = found.is_file() && path.extension().is_some_and(|ending| ending == ENDING);
+            let ours = found.is_file() && kind(&path) == Some(Found::Entry);
             ours.then(|| (path, found.len(), found.modified().unwrap_or(SystemTime::UNIX_EPOCH)))
         });
         Ok(entries.collect())
@@ -202,12 +202,35 @@ impl Cache {
         for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             let path = entry.path();
             let old = || entry.metadata().ok()?.modified().ok()?.elapsed().ok();
-            if path.extension().is_some_and(|ending| ending == "part") && old().is_some_and(|old| old >= age)
-            {
+            if kind(&path) == Some(Found::Half) && old().is_some_and(|old| old >= age) {
                 let _ = fs::remove_file(path);
             }
         }
     }
+}
+
+/// What a file of the cache is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Found {
+    /// A plan.
+    Entry,
+    /// A plan that is being written, or was when the process ended.
+    Half,
+}
+
+/// What a file is by its name; none if it is not the cache's, which may lie in a folder with others.
+fn kind(path: &Path) -> Option<Found> {
+    let (key, rest) = path.file_name()?.to_str()?.split_once('.')?;
+    let hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    if key.len() != 64 || !key.bytes().all(hex) {
+        return None;
+    }
+    if rest == ENDING {
+        return Some(Found::Entry);
+    }
+    let (process, number) = rest.strip_suffix(".part")?.split_once('-')?;
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    (digits(process) && digits(number)).then_some(Found::Half)
 }
 
 /// Magic, key, digest of the rest, geometry, plan.

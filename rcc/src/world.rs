@@ -5,7 +5,12 @@
 /// Level sizes of a world, outermost first.
 pub type Shape = Vec<u32>;
 
-/// The number of ranks of a shape.
+/// The number of ranks of a shape, if it can be told.
+pub fn counted(shape: &[u32]) -> Option<u32> {
+    shape.iter().try_fold(1u32, |ranks, &level| ranks.checked_mul(level))
+}
+
+/// The number of ranks of a shape that has been counted.
 pub fn ranks(shape: &[u32]) -> u32 {
     shape.iter().product()
 }

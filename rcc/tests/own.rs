@@ -57,6 +57,26 @@ fn a_program_is_compiled_and_called_by_the_names_of_its_buffers() {
 }
 
 #[test]
+fn what_is_of_another_communicator_or_another_world_is_refused() {
+    ranks(2, |mut comm| {
+        let ring = comm.compile(&Source::new("02_ring.coll", RING)).unwrap();
+        let mut other = comm.duplicate().unwrap();
+        let mut data = [1.0f32; 4];
+        let refused = other.call(ring, Op::Sum, Arguments::new().both("data", &mut data)).unwrap_err();
+        assert_eq!(refused.kind, Kind::Invalid, "{refused}");
+        comm.call(ring, Op::Sum, Arguments::new().both("data", &mut data)).unwrap();
+        assert_eq!(data, [2.0; 4]);
+    });
+    // 2^31 + 1 times two is two, where numbers wrap.
+    for shape in [vec![65_536, 65_536], vec![(1 << 31) + 1, 2]] {
+        let errors = ranks(2, |mut comm| {
+            comm.compile(&Source { shape: shape.clone(), ..Source::new("02_ring.coll", RING) }).unwrap_err()
+        });
+        assert!(errors.iter().all(|error| error.message.contains("has not 2 ranks")), "{errors:?}");
+    }
+}
+
+#[test]
 fn registered_buffers_are_reached_into() {
     ranks(2, |mut comm| {
         let source = Source { registered: true, bytes: Some(1 << 20), ..Source::new("02_ring.coll", RING) };

@@ -479,3 +479,13 @@ fn calls_go_on_while_plans_are_opened() {
         }
     });
 }
+
+/// Also where nobody is missing.
+#[test]
+fn who_has_ended_meets_nobody() {
+    let mut alone = Communicator::threads(1, &options(LONG)).unwrap().remove(0);
+    assert!(alone.aborter().abort("enough"));
+    let split = alone.split(Some(0), 0).map(|_| ()).unwrap_err();
+    let gathered = alone.gather("words", b"x").map(|_| ()).unwrap_err();
+    assert_eq!([split.kind, gathered.kind], [Kind::Aborted; 2], "{split}, {gathered}");
+}

@@ -6,6 +6,7 @@
 extern crate plan as rcc_plan;
 
 mod plans;
+mod ranks;
 #[path = "small/shared.rs"]
 mod shared;
 

@@ -36,10 +36,13 @@ pub(super) fn cells(args: &args::Tune) -> Result<Vec<Cell>, Failure> {
     if collectives.is_empty() {
         collectives = Collective::ALL.into_iter().filter(|collective| collective.has_call()).collect();
     }
-    collectives.dedup();
     let quick = usize::from(args.quick);
-    let ranks = if args.ranks.is_empty() { RANKS[quick] } else { &args.ranks };
-    let sizes = if args.bytes.is_empty() { SIZES[quick] } else { &args.bytes };
+    let collectives = once(&collectives);
+    let ranks = once(if args.ranks.is_empty() { RANKS[quick] } else { &args.ranks });
+    let sizes = once(if args.bytes.is_empty() { SIZES[quick] } else { &args.bytes });
+    if sizes.contains(&0) {
+        return Err(Failure::usage("a call of 0 bytes has nothing to measure".to_string()));
+    }
     let memory = match args.memory {
         Kinds::Plain => &[false][..],
         Kinds::Registered => &[true],
@@ -47,8 +50,8 @@ pub(super) fn cells(args: &args::Tune) -> Result<Vec<Cell>, Failure> {
     };
     let mut cells = Vec::new();
     for &collective in &collectives {
-        for &ranks in ranks {
-            for &bytes in sizes {
+        for &ranks in &ranks {
+            for &bytes in &sizes {
                 cells.extend(
                     memory.iter().map(|&registered| cell(collective, (ranks, bytes), args, registered)),
                 );
@@ -56,6 +59,17 @@ pub(super) fn cells(args: &args::Tune) -> Result<Vec<Cell>, Failure> {
         }
     }
     Ok(cells)
+}
+
+/// Each once, however often it is named.
+fn once<T: Copy + PartialEq>(all: &[T]) -> Vec<T> {
+    let mut kept = Vec::new();
+    for &one in all {
+        if !kept.contains(&one) {
+            kept.push(one);
+        }
+    }
+    kept
 }
 
 fn cell(collective: Collective, (ranks, bytes): (u32, u64), args: &args::Tune, registered: bool) -> Cell {

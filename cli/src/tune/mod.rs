@@ -15,7 +15,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use compiler::limits::Limits;
 use compiler::pipeline;
 use rcc::select::tuning::{Entry, Row, Tuning};
-use rcc::select::{Selection, Unselected};
+use rcc::select::{Ask, Selection, Unselected};
 use rcc::settings;
 
 use self::cells::cells;
@@ -65,8 +65,17 @@ pub(crate) fn run(args: &args::Tune, output: &mut Output) -> Result<(), Failure>
         let candidates = selection.candidates(&loaded, &cell.ask, most).map_err(|why| match why {
             Unselected::NotMade(why) => not_made(why, &loaded, output),
             Unselected::Runtime(error) => Failure::Machine(error.to_string()),
-        })?;
-        match measure::measure(cell, candidates, rounds, &stop) {
+        });
+        let measured = candidates.and_then(|candidates| {
+            if candidates.is_empty() {
+                let Ask { collective, ranks, bytes, .. } = cell.ask;
+                let message =
+                    format!("no algorithm serves {collective} of {} among {ranks} ranks", size::show(bytes));
+                return Err(Failure::Machine(message));
+            }
+            measure::measure(cell, candidates, rounds, &stop)
+        });
+        match measured {
             Ok(row) => {
                 tell(&row, output)?;
                 rows.push(row);

@@ -163,6 +163,9 @@ impl Communicator {
     }
 
     /// What the plan of an algorithm says: its buffers, its promise.
+    ///
+    /// # Panics
+    /// If it is an algorithm of another communicator.
     pub fn plan(&self, algorithm: Algorithm) -> &Arc<VerifiedPlan> {
         self.inner.plan(algorithm.0)
     }
@@ -170,8 +173,10 @@ impl Communicator {
     /// Calls an algorithm.
     ///
     /// # Errors
-    /// [`Kind::Invalid`] for buffers that it does not have or that are not as long as each other asks for; and what ended the call at all ranks.
+    /// [`Kind::Invalid`] for an algorithm of another communicator, for buffers that it does not have or that are not as long as each other asks for;
+    /// and what ended the call at all ranks.
     pub fn call(&mut self, algorithm: Algorithm, op: Op, arguments: Arguments<'_>) -> Result<(), Error> {
+        self.inner.has_opened(algorithm.0)?;
         let plan: &Plan = self.inner.plan(algorithm.0);
         let (shape, mut buffers) = arguments.laid_out(plan, self.inner.rank(), op)?;
         self.inner.call(algorithm.0, shape, &mut buffers)
@@ -216,7 +221,7 @@ fn compiled(source: &Source, world: u32, how: &How) -> Result<Made, Error> {
     };
     let algorithm = program.algorithm(id);
     let asked = if source.shape.is_empty() { vec![world] } else { source.shape.clone() };
-    if crate::world::ranks(&asked) != world {
+    if crate::world::counted(&asked) != Some(world) {
         let message = format!("{} has not {world} ranks", crate::world::show(&asked));
         return Err(misuse(Misuse::new(message)));
     }

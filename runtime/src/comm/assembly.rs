@@ -72,6 +72,10 @@ impl Assembly {
     fn once(&mut self, what: &str, message: &[u8]) -> Result<Vec<Vec<u8>>, Error> {
         let number = self.number + 1;
         let Assembly { hall, rank, .. } = &*self;
+        // Where it has ended nothing more is said: others may still read what was.
+        if let Some(cause) = hall.board().cause() {
+            return Err(cause);
+        }
         // What was said last has been taken by all: the desk may be written anew.
         self.wait(what, |desk| desk.taken.load(Ordering::Acquire) + 1 >= number)?;
         hall.desk(*rank).say(number, message);

@@ -164,6 +164,9 @@ impl<T: Send + 'static> Handle<T> {
     }
 
     /// Waits until the call has ended; how it did, and its buffers. If it failed, what lies in buffers that it was to write is undefined.
+    ///
+    /// # Panics
+    /// If it has been polled to its end, as a future that is polled again.
     pub fn wait(self) -> (Result<(), Error>, T) {
         self.engine.visit_until(|| self.is_done());
         self.take()
@@ -171,10 +174,10 @@ impl<T: Send + 'static> Handle<T> {
 
     fn take(&self) -> (Result<(), Error>, T) {
         let how = self.kept.end.lock().unwrap_or_else(PoisonError::into_inner).how.take().unwrap_or(Ok(()));
-        // SAFETY: the call has ended, which this thread has seen; there is one handle, and it is used once.
+        // SAFETY: the call has ended, which this thread has seen; there is one handle, and `owned` tells whether it was used.
         match unsafe { &mut *self.kept.owned.get() }.take() {
             Some(owned) => (how, owned),
-            None => unreachable!("a handle gives its buffers back once"),
+            None => panic!("the handle has given its buffers back already"),
         }
     }
 }

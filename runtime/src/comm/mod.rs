@@ -297,6 +297,14 @@ impl Communicator {
         Ok(PlanId { of: self.tag(), index: self.plans.len() as u32 - 1, operator: 0 })
     }
 
+    /// Whether a plan is one of this communicator.
+    ///
+    /// # Errors
+    /// [`Kind::Invalid`] if another one opened it.
+    pub fn has_opened(&self, plan: PlanId) -> Result<(), Error> {
+        self.opened(plan).map(|_| ())
+    }
+
     /// What a plan says.
     ///
     /// # Panics

@@ -103,7 +103,8 @@ pub(super) unsafe fn fold(operator: &dyn Operator, fold: &Fold<'_>, size: usize)
             at += bytes;
         }
     }));
-    whole.is_ok()
+    // What it panicked with may panic again when it is dropped.
+    whole.map_err(std::mem::forget).is_ok()
 }
 
 #[cfg(test)]

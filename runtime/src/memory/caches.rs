@@ -12,7 +12,7 @@ pub fn last() -> u64 {
     let sizes = (0..8).map_while(|index| {
         fs::read_to_string(format!("/sys/devices/system/cpu/cpu0/cache/index{index}/size")).ok()
     });
-    sizes.filter_map(|size| bytes(size.trim())).max().unwrap_or(USUAL)
+    sizes.filter_map(|size| bytes(size.trim()).filter(|&bytes| bytes > 0)).max().unwrap_or(USUAL)
 }
 
 /// Of `512K` or `32M`.

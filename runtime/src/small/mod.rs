@@ -18,7 +18,7 @@
 //! | `parts` | what is written into boxes, and what is made of it |
 //! | `pending` | calls under way |
 //!
-//! There is no allocation, no lock and no system call in a call, unless it waits for long.
+//! There is no allocation, no lock and no system call in a call, unless it waits, or a peer sleeps.
 
 pub mod boxes;
 pub mod buffers;

@@ -11,7 +11,8 @@ use rcc_runtime::exec::Shape;
 use rcc_runtime::small::{Buffers, Call, Collective};
 
 use crate::plans;
-use crate::shared::{LONG, Trial, call, collectives, next, options, together};
+use crate::ranks::together;
+use crate::shared::{LONG, Trial, call, collectives, next, options};
 
 const SOON: Duration = Duration::from_millis(400);
 

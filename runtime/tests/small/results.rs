@@ -12,7 +12,8 @@ use rcc_runtime::exec::Shape;
 use rcc_runtime::small::{Buffers, Call, Collective, MOST};
 
 use crate::plans;
-use crate::shared::{LONG, Trial, call, collectives, next, options, together};
+use crate::ranks::together;
+use crate::shared::{LONG, Trial, call, collectives, next, options};
 
 /// The most elements of a block that fit, or fewer.
 fn most(collective: Collective, dtype: Dtype, world: u32, elements: u64) -> u64 {

@@ -16,20 +16,6 @@ pub(crate) fn options(patience: Duration) -> Options {
     Options { late: patience, stalled: patience, ..Options::default() }
 }
 
-/// Each rank of a communicator of threads does `part`.
-pub(crate) fn together<T: Send>(
-    world: u32,
-    options: &Options,
-    part: impl Fn(Communicator) -> T + Sync,
-) -> Vec<T> {
-    let all = Communicator::threads(world, options).unwrap();
-    std::thread::scope(|scope| {
-        let part = &part;
-        let threads: Vec<_> = all.into_iter().map(|one| scope.spawn(move || part(one))).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
-    })
-}
-
 pub(crate) fn call(collective: Collective, elements: u64, dtype: Dtype, op: Op) -> Call {
     Call { collective, elements, dtype, op }
 }
