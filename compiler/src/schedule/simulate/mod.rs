@@ -267,9 +267,10 @@ impl<'a> Simulation<'a> {
             return Some((planned, false, 0));
         }
         let at = self.at(planned);
-        // Copies need no one else: they are made as soon as their round has come.
+        // Copies need no one else: they are made as soon as the round has come that they are planned for.
         let copies = matches!(planned, Event::Aside(_) | Event::Save(..));
-        let now = copies && self.round(planned) <= self.ranks[state.rank as usize].round;
+        let round = self.planned_rounds[state.next as usize];
+        let now = copies && round <= self.ranks[state.rank as usize].round;
         // A node that hands on an entry value may be planned to send what goes before on the same channel.
         let turn = |event| match event {
             Event::Send(id) if self.transfers.hands_on => {
