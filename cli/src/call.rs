@@ -18,7 +18,7 @@ use rcc::collective::Collective;
 use rcc::convention::Convention;
 use rcc::make::{Candidate, How, Made, Open};
 use rcc::request;
-use rcc::select::{Ask, Selection};
+use rcc::select::{Ask, Selection, StandardCall};
 use runtime::error::Kind;
 use runtime::exec::Shape as CallShape;
 use runtime::job::{Job, Report};
@@ -367,20 +367,11 @@ impl Selected {
     /// The call, as selection is asked for it. Buffers are such that ranks may reach into them.
     fn ask(&self, bytes: u64) -> Ask {
         let Open { collective, shape, params, op, .. } = &self.open;
-        let ranks = shape::ranks(shape);
+        let (ranks, How { dtype, forms: Forms { disjoint, same }, .. }) = (shape::ranks(shape), &*self.how);
         let root = params.iter().find(|(name, _)| name == "root").and_then(|(_, root)| root.parse().ok());
-        let Forms { disjoint, same } = self.how.forms;
-        Ask {
-            collective: *collective,
-            ranks,
-            root,
-            bytes,
-            elements: collective.elements(ranks, bytes, self.how.dtype),
-            dtype: self.how.dtype,
-            op: *op,
-            forms: Forms { disjoint, same: same && (collective.runs_in_place() || !disjoint) },
-            registered: true,
-        }
+        let call = StandardCall::of_bytes(*collective, ranks, bytes, *dtype);
+        let forms = Forms { disjoint: *disjoint, same: *same && (collective.runs_in_place() || !*disjoint) };
+        Ask::exactly(&StandardCall { root, op: *op, registered: true, ..call }, ranks, bytes, forms)
     }
 }
 

@@ -3,7 +3,18 @@
 //! In: `8`, `64K`, `64KiB`, `64MiB`, `1G`. Out: bytes. All units are binary, with and without the `i` and the `B`, as in
 //! the benchmarks that this field is used to; docs/cli.md says so.
 
+use std::ops::RangeInclusive;
+
 pub(crate) use rcc::convention::show;
+
+/// Sizes from one to another.
+pub(crate) fn show_range(sizes: &RangeInclusive<u64>) -> String {
+    let least = show(*sizes.start());
+    match sizes.end().checked_add(1) {
+        Some(beyond) => format!("{least} up to {}", show(beyond)),
+        None => format!("{least} and more"),
+    }
+}
 
 /// Reads a size in bytes.
 pub(crate) fn parse(given: &str) -> Result<u64, String> {

@@ -7,6 +7,9 @@ mod common;
 use std::fs;
 
 use common::{command, file, finish, folder, rcc};
+use plan::dtype::{Dtype, Op};
+use rcc::collective::Collective;
+use rcc::{Communicator, Options, StandardCall};
 use serde_json::Value;
 
 /// A tuning file by which an allreduce of 32 KiB among three ranks is a tree, the next best a ring.
@@ -47,20 +50,23 @@ fn what_is_measured_is_written_and_selected_by() {
     let text = fs::read_to_string(&tuning).unwrap();
     assert_eq!(text.matches("[[row]]").count(), 4);
     // Measured anew: those rows are replaced, and the others stay.
-    rcc(&[&quick[..], &["--collective", "reduce", "-n", "2", "-b", "8K,16K", "--memory", "plain"]].concat())
-        .ends(0);
+    let again = ["--collective", "reduce", "-n", "2", "-b", "8K,16K,20K", "--memory", "plain"];
+    rcc(&[&quick[..], &again].concat())
+        .ends(0)
+        .says("measuring 2 calls")
+        .says("note: 20 KiB is measured as 32 KiB, which calls of 16 KiB up to 128 KiB are selected for");
     let text = fs::read_to_string(&tuning).unwrap();
     assert_eq!((text.matches("[[row]]").count(), text.matches("\"reduce\"").count()), (5, 3));
     // The first candidate of a row is the one that is taken.
     let row = text
         .split("[[row]]")
-        .find(|row| row.contains("\"reduce\"") && row.contains("\nbytes = 16384\n"))
+        .find(|row| row.contains("\"reduce\"") && row.contains("\nbytes = 32768\n"))
         .unwrap();
     let fastest = row.split("algorithm = \"").nth(1).unwrap().split('"').next().unwrap();
     let explain = ["explain", "--collective", "reduce", "-n", "2", "-b", "16K", "--tuning", &tuning];
     let told = json(&explain);
     assert_eq!(told[0]["algorithm"], fastest);
-    assert!(told[0]["because"].as_str().unwrap().contains("the fastest measured for 16 KiB"), "{told}");
+    assert!(told[0]["because"].as_str().unwrap().contains("the fastest measured for 32 KiB"), "{told}");
     let folder = fs::read_dir(folder.path()).unwrap().count();
     assert_eq!(folder, 1, "nothing is left beside it");
 }
@@ -113,6 +119,90 @@ fn runs_take_what_the_file_says_and_explain_tells_why_the_others_do_not() {
 }
 
 #[test]
+fn explain_says_what_programs_get() {
+    const RANKS: u32 = 3;
+    let mut draw = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut next = |below: u64| {
+        draw ^= draw << 13;
+        draw ^= draw >> 7;
+        draw ^= draw << 17;
+        draw % below
+    };
+    let collectives = [
+        Collective::Allreduce,
+        Collective::Allgather,
+        Collective::Broadcast,
+        Collective::Reducescatter,
+        Collective::Alltoall,
+    ];
+    let comms = Communicator::threads(RANKS, &Options::default().registered(1 << 20)).unwrap();
+    let calls: Vec<(StandardCall, u64)> = (0..30)
+        .map(|i| {
+            let collective = collectives[i % collectives.len()];
+            let bytes = (1 << (12 + next(14))) + next(1 << 12);
+            let dtype = [Dtype::F32, Dtype::F64, Dtype::I8][next(3) as usize];
+            let op = [Op::Sum, Op::Max, Op::Avg][next(3) as usize];
+            let registered = next(2) == 0;
+            let in_place =
+                collective == Collective::Broadcast || (next(2) == 0 && collective.runs_in_place());
+            let call = StandardCall::of_bytes(collective, RANKS, bytes, dtype);
+            (StandardCall { op, registered, in_place, ..call }, bytes)
+        })
+        .filter(|(call, _)| !call.is_small(RANKS))
+        .collect();
+    let calls = &calls;
+    let selected: Vec<Vec<(String, String)>> = std::thread::scope(|scope| {
+        let select = |mut comm: Communicator| {
+            let mut one = move |call: &StandardCall| {
+                let algorithm = comm.select(call).unwrap();
+                let plan = comm.runtime().plan(algorithm.plan_id());
+                (plan.header.algorithm.clone(), plan.content_hash().to_string())
+            };
+            calls.iter().map(|(call, _)| one(call)).collect()
+        };
+        let threads: Vec<_> = comms.into_iter().map(|comm| scope.spawn(move || select(comm))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    for ((call, bytes), (algorithm, plan)) in calls.iter().zip(&selected[0]) {
+        let StandardCall { collective, dtype, op, in_place, registered, .. } = call;
+        let (ranks, bytes, op) = (RANKS.to_string(), bytes.to_string(), op.to_string());
+        let mut arguments = vec!["explain", "--collective", collective.name(), "-n", &ranks, "-b", &bytes];
+        arguments.extend(["--dtype", dtype.name(), "--op", &op]);
+        arguments.extend(registered.then_some("--registered"));
+        arguments.extend(in_place.then_some("--in-place"));
+        let told = json(&arguments);
+        assert_eq!(
+            (&told[0]["algorithm"], &told[0]["plan"]),
+            (&algorithm.as_str().into(), &plan.as_str().into()),
+            "{arguments:?}"
+        );
+    }
+}
+
+#[test]
+fn sizes_of_a_class_have_one_plan_and_explain_says_which_class() {
+    let of = ["explain", "--collective", "allreduce", "-n", "2", "--topology", "2-cores"];
+    let told = json(&[&of[..], &["-b", "16K,20001,100K,128K"]].concat());
+    let plan = |at: usize| (&told[at]["plan"], &told[at]["selected_for"], &told[at]["slot_bytes"]);
+    assert_eq!((plan(0), plan(1)), (plan(1), plan(2)));
+    assert_eq!(
+        (&told[0]["selected_for"], &told[3]["selected_for"]),
+        (&(32 << 10).into(), &(256 << 10).into())
+    );
+    rcc(&[&of[..], &["-b", "100K"]].concat())
+        .ends(0)
+        .shows("allreduce of 100 KiB among 2 ranks")
+        .shows("  selected for 32 KiB, as all calls of 16 KiB up to 128 KiB");
+    rcc(&[&of[..], &["-b", "1G"]].concat())
+        .ends(0)
+        .shows("selected for 64 MiB, as all calls of 64 MiB and more");
+    // Where whole elements of each block are no more than that.
+    rcc(&["explain", "--collective", "alltoall", "-n", "4", "-b", "4111"])
+        .ends(0)
+        .shows("goes without a plan");
+}
+
+#[test]
 fn what_makes_no_sense_is_refused() {
     let folder = folder();
     let bad = file(&folder, "bad.toml", "format = 1\ncores = 2\nsurprise = 3\n");
@@ -127,7 +217,14 @@ fn what_makes_no_sense_is_refused() {
     rcc(&["tune", "--collective", "alreduce"]).ends(2).says("did you mean `allreduce`?");
     rcc(&["tune", "--collective", "barrier"]).ends(2).says("nothing is selected for barrier");
     rcc(&["tune", "-n", "0"]).ends(2);
-    rcc(&["tune", "-b", "8K,0"]).ends(2).says("a call of 0 bytes has nothing to measure");
+    for (size, said) in [("8K,0", "0 B"), ("4K", "4 KiB")] {
+        rcc(&["tune", "-b", size])
+            .ends(2)
+            .says(&format!("nothing is selected for {said}: calls of at most 4 KiB go without a plan"));
+    }
+    rcc(&["explain", "--collective", "alltoall", "--in-place"])
+        .ends(2)
+        .says("alltoall does not run in place");
     rcc(&["explain", "--collective", "allreduce", "--blocks", "2"])
         .ends(2)
         .says("--blocks is for an algorithm");

@@ -7,23 +7,23 @@ use plan::plan::Forms;
 use rcc::collective::Collective;
 use rcc::select::tuning::{Tuning, parse};
 use rcc::select::{Ask, Because, Selection};
-use rcc::{Communicator, Error, Kind, Options, machine};
+use rcc::{Communicator, Error, Kind, Options, StandardCall, machine};
 use runtime::comm::{self, Room};
 
 const HEAD: &str = "format = 1\nmachine = \"here\"\ncores = 2\ndate = \"2026-11-30\"\nrcc = \"0.1.0\"\n";
 
 fn ask(collective: Collective, ranks: u32, bytes: u64) -> Ask {
-    Ask {
-        collective,
+    asked(
+        StandardCall { root: None, ..StandardCall::of_bytes(collective, ranks, bytes, Dtype::F32) },
         ranks,
-        root: None,
         bytes,
-        elements: bytes / 4,
-        dtype: Dtype::F32,
-        op: Op::Sum,
-        forms: Forms { disjoint: true, same: true },
-        registered: false,
-    }
+    )
+}
+
+/// Exactly of that size, in all forms that the collective has.
+fn asked(call: StandardCall, ranks: u32, bytes: u64) -> Ask {
+    let forms = Forms { disjoint: true, same: call.collective.runs_in_place() };
+    Ask::exactly(&call, ranks, bytes, forms)
 }
 
 fn row(ranks: u32, bytes: u64, candidates: &[(&str, f64)]) -> String {
@@ -87,16 +87,15 @@ fn every_collective_is_selected_for_and_each_algorithm_has_its_reason() {
     let selection = Selection { topology: machine::cores(2), tunings: Vec::new() };
     for collective in Collective::ALL {
         for (ranks, bytes) in [(1, 64), (3, 8), (4, 32 << 10), (4, 4 << 20), (20, 4 << 10)] {
-            let both = !matches!(
-                collective,
-                Collective::Alltoall | Collective::Alltonext | Collective::Sendrecv | Collective::Barrier
-            );
+            let both = collective.runs_in_place();
             for op in [Op::Sum, Op::Avg, "premulsum:2".parse().unwrap()] {
-                let ask = Ask {
-                    forms: Forms { disjoint: true, same: both },
-                    op: if collective.reduces() { op } else { Op::Sum },
-                    ..ask(collective, ranks, bytes)
+                let op = if collective.reduces() { op } else { Op::Sum };
+                let call = StandardCall {
+                    op,
+                    root: None,
+                    ..StandardCall::of_bytes(collective, ranks, bytes, Dtype::F32)
                 };
+                let ask = asked(call, ranks, bytes);
                 let selected = selection.select(&loaded, &ask).unwrap();
                 let plan = selected.plan();
                 assert!(
@@ -122,14 +121,12 @@ fn what_is_built_in_names_algorithms_that_serve() {
     let selection = Selection::of(machine::cores(2), None);
     assert_eq!((selection.tunings.len(), Selection::of(machine::cores(3), None).tunings.len()), (1, 0));
     for row in &selection.tunings[0].rows {
-        let same = row.collective.runs_in_place();
-        let ask = Ask {
+        let call = StandardCall {
             root: row.collective.is_rooted().then_some(row.ranks - 1),
-            elements: row.collective.elements(row.ranks, row.bytes, Dtype::F32),
-            forms: Forms { disjoint: true, same },
             registered: row.registered,
-            ..ask(row.collective, row.ranks, row.bytes)
+            ..StandardCall::of_bytes(row.collective, row.ranks, row.bytes, Dtype::F32)
         };
+        let ask = asked(call, row.ranks, row.bytes);
         let verdict = selection.select(&loaded, &ask).unwrap().verdict;
         assert_eq!(
             verdict.algorithm, row.candidates[0].algorithm,

@@ -30,6 +30,9 @@ pub(crate) struct Explain {
     /// The call's buffers are registered: ranks may reach into them
     #[arg(long, requires = "collective")]
     pub(crate) registered: bool,
+    /// The call's result takes the place of what is sent (of registered memory that is another plan)
+    #[arg(long, requires = "collective", conflicts_with = "out_of_place")]
+    pub(crate) in_place: bool,
     /// What was measured, to select that call's plan by [default: RCC_TUNING, else where `rcc tune` writes]
     #[arg(long, value_name = "FILE", requires = "collective")]
     pub(crate) tuning: Option<PathBuf>,

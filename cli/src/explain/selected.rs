@@ -5,9 +5,8 @@
 
 use compiler::limits::Limits;
 use compiler::pipeline;
-use plan::plan::Forms;
 use rcc::collective::Collective;
-use rcc::select::{Ask, Because, Other, Selected, Selection, Unselected, Verdict};
+use rcc::select::{Ask, Because, Other, Selected, Selection, StandardCall, Unselected, Verdict};
 use runtime::small::MOST;
 use serde::Serialize;
 
@@ -25,12 +24,19 @@ struct Told {
     collective: &'static str,
     ranks: u32,
     bytes: u64,
+    /// The size that the plans of all calls of its class are selected for.
+    selected_for: u64,
     dtype: &'static str,
     op: String,
     memory: &'static str,
+    in_place: bool,
     topology: String,
     /// Null: the call goes without a plan.
     algorithm: Option<String>,
+    /// The digest of its plan.
+    plan: Option<String>,
+    slots: Option<u32>,
+    slot_bytes: Option<u32>,
     layout: Option<String>,
     because: String,
     /// Of a call, measured or predicted.
@@ -60,8 +66,9 @@ pub(super) fn run(name: &str, args: &args::Explain, output: &mut Output) -> Resu
     let loaded = pipeline::load(&[], &Limits::default());
     let mut all = Vec::new();
     for &bytes in &args.bytes {
-        let ask = ask(collective, ranks, bytes, args)?;
-        let small = is_small(collective, bytes);
+        let call = call(collective, ranks, bytes, args)?;
+        let ask = Ask::of(&call, ranks);
+        let small = call.is_small(ranks);
         let busy = output.busy("compiling");
         let selected = if small { Ok(None) } else { selection.select(&loaded, &ask).map(Some) };
         drop(busy);
@@ -69,21 +76,22 @@ pub(super) fn run(name: &str, args: &args::Explain, output: &mut Output) -> Resu
             Unselected::NotMade(why) => not_made(why, &loaded, output),
             Unselected::Runtime(error) => Failure::Machine(error.to_string()),
         })?;
-        let told = Told::new(&ask, &selection, selected);
+        let told = Told::new(&call, (bytes, &ask), &selection, selected);
         if !args.json {
-            told.print(!all.is_empty(), output)?;
+            told.print(&ask, !all.is_empty(), output)?;
         }
         all.push(told);
     }
     if args.json { output.json(&all) } else { Ok(()) }
 }
 
-/// Whether a call goes without a plan.
-fn is_small(collective: Collective, bytes: u64) -> bool {
-    (collective.has_call() && bytes <= MOST as u64) || collective == Collective::Barrier
-}
-
-fn ask(collective: Collective, ranks: u32, bytes: u64, args: &args::Explain) -> Result<Ask, Failure> {
+/// The call, as a program makes it.
+fn call(
+    collective: Collective,
+    ranks: u32,
+    bytes: u64,
+    args: &args::Explain,
+) -> Result<StandardCall, Failure> {
     let root = args.choice.params.iter().find(|(name, _)| name == "root");
     let root = match root {
         None => 0,
@@ -91,27 +99,28 @@ fn ask(collective: Collective, ranks: u32, bytes: u64, args: &args::Explain) -> 
             Failure::usage(format!("--param root={text}: the ranks are 0 to {}", ranks.saturating_sub(1)))
         })?,
     };
-    let forms = match args.registered || args.out_of_place {
-        true => {
-            Forms { disjoint: collective != Collective::Broadcast, same: collective == Collective::Broadcast }
-        }
-        false => Forms { disjoint: true, same: collective.runs_in_place() },
-    };
-    Ok(Ask {
-        collective,
-        ranks,
-        root: collective.is_rooted().then_some(root),
-        bytes,
-        elements: collective.elements(ranks, bytes, args.dtype),
-        dtype: args.dtype,
+    if args.in_place && !collective.runs_in_place() {
+        return Err(Failure::usage(format!("--in-place: {collective} does not run in place")));
+    }
+    Ok(StandardCall {
         op: args.op,
-        forms,
+        root: collective.is_rooted().then_some(root),
+        // Programs broadcast in place.
+        in_place: args.in_place || (collective == Collective::Broadcast && !args.out_of_place),
         registered: args.registered,
+        ..StandardCall::of_bytes(collective, ranks, bytes, args.dtype)
     })
 }
 
 impl Told {
-    fn new(ask: &Ask, selection: &Selection, selected: Option<Selected>) -> Told {
+    fn new(
+        call: &StandardCall,
+        (bytes, ask): (u64, &Ask),
+        selection: &Selection,
+        selected: Option<Selected>,
+    ) -> Told {
+        let plan = selected.as_ref().map(|selected| selected.plan().content_hash().to_string());
+        let geometry = selected.as_ref().map(|selected| selected.geometry);
         let (algorithm, layout, because, time_us, others) = match selected.map(|selected| selected.verdict) {
             None => {
                 let because = format!("no buffer has more than {MOST} bytes: the call goes without a plan");
@@ -130,12 +139,17 @@ impl Told {
         Told {
             collective: ask.collective.name(),
             ranks: ask.ranks,
-            bytes: ask.bytes,
-            dtype: ask.dtype.name(),
-            op: ask.op.to_string(),
+            bytes,
+            selected_for: ask.bytes,
+            dtype: call.dtype.name(),
+            op: call.op.to_string(),
             memory: if ask.registered { "registered" } else { "plain" },
+            in_place: call.in_place,
             topology: selection.topology.name.clone(),
             algorithm,
+            plan,
+            slots: geometry.map(|geometry| geometry.slots),
+            slot_bytes: geometry.map(|geometry| geometry.slot_bytes),
             layout,
             because,
             time_us,
@@ -143,12 +157,13 @@ impl Told {
         }
     }
 
-    fn print(&self, again: bool, output: &mut Output) -> Result<(), Failure> {
+    fn print(&self, ask: &Ask, again: bool, output: &mut Output) -> Result<(), Failure> {
         if again {
             output.line("")?;
         }
+        let in_place = if self.in_place && ask.registered { ", in place" } else { "" };
         let head = format!(
-            "{} of {} among {} ({}, {}, {} memory) on {}",
+            "{} of {} among {} ({}, {}, {} memory{in_place}) on {}",
             self.collective,
             size::show(self.bytes),
             shape::show_ranks(&[self.ranks]),
@@ -158,6 +173,10 @@ impl Told {
             self.topology
         );
         output.line(&output.paint(&head, Paint::Bold))?;
+        if self.algorithm.is_some() && self.selected_for != self.bytes {
+            let (one, all) = (size::show(self.selected_for), size::show_range(&ask.asked_by()));
+            output.line(&format!("  selected for {one}, as all calls of {all}"))?;
+        }
         let named = |algorithm: &str, layout: &Option<String>| match layout {
             Some(layout) => format!("{algorithm} ({layout})"),
             None => algorithm.to_string(),

@@ -1,15 +1,17 @@
 //! Which calls are measured.
 //!
-//! In: the options of `rcc tune`. Out: cells, each a call as selection is asked for it.
+//! In: the options of `rcc tune`. Out: cells, each a call as selection is asked for it by programs: of the size that all calls of its size's
+//! class ask for.
 
-use plan::dtype::Op;
-use plan::plan::Forms;
+use plan::dtype::Dtype;
 use rcc::collective::Collective;
-use rcc::select::Ask;
+use rcc::select::{Ask, StandardCall};
+use runtime::small::MOST;
 
 use crate::args;
 use crate::args::tune::Kinds;
 use crate::failure::Failure;
+use crate::size;
 
 /// What is measured where nothing is said.
 const RANKS: [&[u32]; 2] = [&[2, 4, 8], &[2, 4]];
@@ -17,11 +19,11 @@ const SIZES: [&[u64]; 2] =
     [&[8 << 10, 32 << 10, 256 << 10, 2 << 20, 16 << 20, 64 << 20], &[32 << 10, 2 << 20]];
 
 /// A call.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Cell {
     pub(super) ask: Ask,
-    /// Elements of a block.
-    pub(super) elements: u64,
+    /// What it is measured with.
+    pub(super) dtype: Dtype,
 }
 
 /// All that are asked for.
@@ -40,21 +42,30 @@ pub(super) fn cells(args: &args::Tune) -> Result<Vec<Cell>, Failure> {
     let collectives = once(&collectives);
     let ranks = once(if args.ranks.is_empty() { RANKS[quick] } else { &args.ranks });
     let sizes = once(if args.bytes.is_empty() { SIZES[quick] } else { &args.bytes });
-    if sizes.contains(&0) {
-        return Err(Failure::usage("a call of 0 bytes has nothing to measure".to_string()));
+    if let Some(&small) = sizes.iter().find(|&&bytes| bytes <= MOST as u64) {
+        let most = size::show(MOST as u64);
+        let message = format!(
+            "nothing is selected for {}: calls of at most {most} go without a plan",
+            size::show(small)
+        );
+        return Err(Failure::usage(message));
     }
     let memory = match args.memory {
         Kinds::Plain => &[false][..],
         Kinds::Registered => &[true],
         Kinds::Both => &[false, true],
     };
-    let mut cells = Vec::new();
+    let mut cells: Vec<Cell> = Vec::new();
     for &collective in &collectives {
         for &ranks in &ranks {
             for &bytes in &sizes {
-                cells.extend(
-                    memory.iter().map(|&registered| cell(collective, (ranks, bytes), args, registered)),
-                );
+                for &registered in memory {
+                    let cell = cell(collective, (ranks, bytes), args, registered);
+                    // Two sizes may be of one class.
+                    if !cells.contains(&cell) {
+                        cells.push(cell);
+                    }
+                }
             }
         }
     }
@@ -73,24 +84,9 @@ fn once<T: Copy + PartialEq>(all: &[T]) -> Vec<T> {
 }
 
 fn cell(collective: Collective, (ranks, bytes): (u32, u64), args: &args::Tune, registered: bool) -> Cell {
-    let elements = collective.elements(ranks, bytes, args.dtype);
-    // A broadcast is called in place; and what exchanges messages serves both.
+    // A broadcast is called in place.
     let in_place = collective == Collective::Broadcast;
-    let forms = match (registered, collective) {
-        (_, Collective::Alltoall) => Forms { disjoint: true, same: false },
-        (true, _) => Forms { disjoint: !in_place, same: in_place },
-        (false, _) => Forms { disjoint: true, same: true },
-    };
-    let ask = Ask {
-        collective,
-        ranks,
-        root: collective.is_rooted().then_some(0),
-        bytes,
-        elements,
-        dtype: args.dtype,
-        op: Op::Sum,
-        forms,
-        registered,
-    };
-    Cell { ask, elements }
+    let call = StandardCall::of_bytes(collective, ranks, bytes, args.dtype);
+    let ask = Ask::of(&StandardCall { in_place, registered, ..call }, ranks);
+    Cell { ask, dtype: args.dtype }
 }

@@ -57,7 +57,7 @@ pub(super) fn measure(
 fn launch(cell: &Cell, selected: &Selected, seed: u64, stop: &StopSignals) -> Result<f64, Failure> {
     let ask = &cell.ask;
     let in_place = ask.collective == Collective::Broadcast;
-    let shape = Shape { elements: cell.elements, dtype: ask.dtype, op: ask.op, in_place };
+    let shape = Shape { elements: ask.elements, dtype: cell.dtype, op: ask.op, in_place };
     let calls = (BYTES / ask.bytes.max(1)).clamp(CALLS[0], CALLS[1]);
     let job = Job {
         slots: Some(selected.geometry.slots),

@@ -18,7 +18,7 @@ use rcc::select::tuning::{Entry, Row, Tuning};
 use rcc::select::{Ask, Selection, Unselected};
 use rcc::settings;
 
-use self::cells::cells;
+use self::cells::{Cell, cells};
 use crate::args;
 use crate::atomic;
 use crate::call::stop_signals;
@@ -47,6 +47,7 @@ pub(crate) fn run(args: &args::Tune, output: &mut Output) -> Result<(), Failure>
         cells.len(),
         within.as_secs()
     ));
+    tell_classes(args, &cells, output);
     let loaded = pipeline::load(&[], &Limits::default());
     let selection = Selection { topology: rcc::machine::here(), tunings: Vec::new() };
     let most = MOST[usize::from(args.quick)];
@@ -101,6 +102,18 @@ pub(crate) fn run(args: &args::Tune, output: &mut Output) -> Result<(), Failure>
         }
     }
     failed.map_or(Ok(()), Err)
+}
+
+/// Says which sizes are measured in place of those that were named.
+fn tell_classes(args: &args::Tune, cells: &[Cell], output: &mut Output) {
+    for &bytes in &args.bytes {
+        let asked = cells.iter().find(|cell| cell.ask.asked_by().contains(&bytes));
+        let Some(Cell { ask, .. }) = asked.filter(|cell| cell.ask.bytes != bytes) else { continue };
+        let all = size::show_range(&ask.asked_by());
+        let (named, measured) = (size::show(bytes), size::show(ask.bytes));
+        output
+            .note(&format!("note: {named} is measured as {measured}, which calls of {all} are selected for"));
+    }
 }
 
 /// What was measured here before, of which calls that are not measured now stay.

@@ -1,16 +1,13 @@
 //! What plans are looked up by.
 //!
-//! In: a call, as all ranks make it. Out: a number: equal for calls that one plan serves. Sizes fall into classes, eight times as large from
-//! one to the next; each is served by the plan that is selected for the size in its middle.
+//! In: a call, as all ranks make it. Out: a number: equal for calls that ask for the same ([`Ask::of`]), and so have one plan.
 
-use plan::dtype::{Dtype, Factor, Op};
+use plan::dtype::{Dtype, Op};
 use plan::ids::RankId;
-use plan::plan::Forms;
 use runtime::small;
 
-use super::open::of_size;
 use crate::collective::Collective;
-use crate::select::Ask;
+use crate::select::{Ask, StandardCall, class, size};
 
 /// What all ranks say alike of a call.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -34,17 +31,11 @@ pub(super) struct Call {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Key(u64);
 
-/// Classes of sizes. The last has all that is larger.
-const CLASSES: u32 = 9;
-
-/// The size that the plan of the last class is selected for.
-const LARGEST: u64 = 64 << 20;
-
 impl Call {
     /// Its size.
     #[inline]
     pub(super) fn bytes(&self) -> u64 {
-        self.elements.saturating_mul(u64::from(self.blocks)).saturating_mul(u64::from(self.dtype.size()))
+        size(self.elements, self.blocks, self.dtype)
     }
 
     /// The same for the path beside plans, if it is small enough for that: no buffer is larger than the larger side.
@@ -84,46 +75,10 @@ impl Call {
         Key(parts.into_iter().fold(0, |key, (part, bits)| key << bits | part))
     }
 
-    /// The size that its plan is selected for.
-    pub(super) fn selected_for(&self) -> u64 {
-        middle(class(self.bytes()))
-    }
-
-    /// The elements of a block at that size; at least one.
-    fn elements_selected_for(&self) -> u64 {
-        let element = u64::from(self.blocks.max(1)) * u64::from(self.dtype.size());
-        (self.selected_for() / element).max(1)
-    }
-
     /// What is asked of selection: the same for all calls of one key.
     pub(super) fn ask(&self, ranks: u32) -> Ask {
-        let both = |in_place: bool| Forms { disjoint: !in_place, same: in_place };
-        let forms = match (self.collective, self.registered) {
-            (
-                Collective::Alltoall | Collective::Alltonext | Collective::Sendrecv | Collective::Barrier,
-                _,
-            ) => both(false),
-            // Where ranks only exchange messages, one plan serves both.
-            (_, false) => Forms { disjoint: true, same: true },
-            (_, true) => both(self.in_place),
-        };
-        let op = match self.op {
-            _ if !self.collective.reduces() => Op::Sum,
-            Op::PremulSum(_) => Op::PremulSum(Factor::new(2.0)),
-            Op::Avg => Op::Avg,
-            Op::Sum | Op::Prod | Op::Min | Op::Max => Op::Sum,
-        };
-        Ask {
-            collective: self.collective,
-            ranks,
-            root: self.root,
-            bytes: self.selected_for(),
-            elements: self.elements_selected_for(),
-            dtype: of_size(self.dtype),
-            op,
-            forms,
-            registered: self.registered,
-        }
+        let Call { collective, elements, dtype, op, root, in_place, registered, .. } = *self;
+        Ask::of(&StandardCall { collective, elements, dtype, op, root, in_place, registered }, ranks)
     }
 }
 
@@ -136,20 +91,11 @@ fn kind(op: Op) -> u64 {
     }
 }
 
-/// The class of a size: class k is `2^(3k+2)..2^(3k+5)`, the first and the last also what lies beyond.
-#[inline]
-fn class(bytes: u64) -> u32 {
-    let log = (bytes | 4).ilog2();
-    ((log + 1) / 3 - 1).min(CLASSES - 1)
-}
-
-/// What stands for a class: 8, 64, 512, 4 Ki, …, 16 Mi, 64 Mi.
-fn middle(class: u32) -> u64 {
-    (1 << (3 * class + 3)).min(LARGEST)
-}
-
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use proptest::sample;
+
     use super::*;
 
     fn call(elements: u64) -> Call {
@@ -163,23 +109,6 @@ mod tests {
             in_place: false,
             registered: false,
         }
-    }
-
-    #[test]
-    fn classes_grow_with_sizes_and_hold_their_middle() {
-        let mut last = 0;
-        for bytes in (0..1 << 12).chain((12..64).flat_map(|e| [(1 << e) - 1, 1 << e, (1u64 << e) + 1])) {
-            let class = class(bytes);
-            assert!(class >= last && class < CLASSES, "{bytes}");
-            last = class;
-        }
-        for k in 0..CLASSES {
-            assert_eq!(class(middle(k)), k);
-        }
-        let sizes = [8, 512, 4 << 10, 32 << 10, 256 << 10, 2 << 20, 16 << 20, 64 << 20];
-        assert!(sizes.iter().all(|&size| call(size).selected_for() == size));
-        assert_eq!(call(u64::MAX).selected_for(), LARGEST);
-        assert_eq!(call(0).elements_selected_for(), 8);
     }
 
     #[test]
@@ -234,5 +163,41 @@ mod tests {
         );
         let gather = Call { collective: Collective::Allgather, ..one };
         assert_eq!(gather.key(), Call { op: Op::Avg, ..gather }.key());
+    }
+
+    /// Any call, among so many ranks.
+    fn any_call(ranks: u32) -> impl Strategy<Value = Call> {
+        let collective =
+            sample::select(Collective::ALL.to_vec()).prop_filter("it has calls", |c| c.has_call());
+        let op = sample::select(["sum", "max", "avg", "premulsum:3", "premulsum:0.5"].to_vec());
+        let exponent = (0u32..40, 0u64..1 << 10).prop_map(|(shift, low)| (1u64 << shift) + low);
+        (collective, exponent, sample::select(Dtype::ALL.to_vec()), op, 0..ranks, any::<(bool, bool)>())
+            .prop_map(move |(collective, elements, dtype, op, root, (in_place, registered))| Call {
+                collective,
+                elements,
+                blocks: collective.blocks(ranks),
+                dtype,
+                op: op.parse().unwrap(),
+                root: collective.is_rooted().then_some(root),
+                in_place: in_place && collective.runs_in_place(),
+                registered,
+            })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 4096, ..ProptestConfig::default() })]
+
+        #[test]
+        fn calls_have_one_key_exactly_if_they_ask_for_the_same(
+            (ranks, one, other) in (1u32..65).prop_flat_map(|ranks| (Just(ranks), any_call(ranks), any_call(ranks))),
+            alike in any::<bool>(),
+        ) {
+            // Two at random have hardly ever anything in common.
+            let other = if alike { Call { collective: one.collective, blocks: one.blocks, root: one.root, ..other } } else { other };
+            let other = if one.collective.runs_in_place() { other } else { Call { in_place: false, ..other } };
+            let (asks, keys) = ((one.ask(ranks), other.ask(ranks)), (one.key(), other.key()));
+            prop_assert_eq!(asks.0 == asks.1, keys.0 == keys.1, "{:?} {:?}", one, other);
+            prop_assert!(asks.0.asked_by().contains(&one.bytes()));
+        }
     }
 }

@@ -28,7 +28,6 @@ use rustc_hash::FxHashMap;
 use self::key::{Call, Key};
 pub(crate) use self::open::{Made, read};
 pub use self::own::{Algorithm, Arguments, Source};
-pub use self::selected::StandardCall;
 use crate::element::{Element, Registered};
 use crate::library::Library;
 use crate::settings::Options;

@@ -6,7 +6,6 @@
 
 use std::sync::Arc;
 
-use plan::dtype::Dtype;
 use plan::file::LoadLimits;
 use plan::ids::{BufferId, RankId};
 use plan::plan::{Plan, Role};
@@ -138,14 +137,4 @@ pub(crate) fn read(bytes: &[u8]) -> Result<VerifiedPlan, Error> {
 pub(super) fn buffer(plan: &Plan, role: Role, rank: RankId) -> Option<BufferId> {
     let is = |buffer: &plan::plan::Buffer| buffer.role == role && buffer.at.holds(rank);
     plan.buffers.iter().position(is).map(BufferId::new)
-}
-
-/// What stands for all types of a size.
-pub(super) fn of_size(dtype: Dtype) -> Dtype {
-    match dtype.size() {
-        1 => Dtype::U8,
-        2 => Dtype::Bf16,
-        4 => Dtype::F32,
-        _ => Dtype::F64,
-    }
 }

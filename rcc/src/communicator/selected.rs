@@ -5,45 +5,17 @@
 
 use std::sync::Arc;
 
-use plan::dtype::{Dtype, Op};
 use runtime::comm::PlanId;
 use runtime::error::{Error, Kind};
 use runtime::exec::operator::Operator;
 
 use super::key::Call;
 use super::{Algorithm, Communicator, no_rank};
-use crate::collective::Collective;
-
-/// A call of a standard collective: the same at all ranks.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct StandardCall {
-    /// Of what; sendrecv and alltonext have no calls here.
-    pub collective: Collective,
-    /// Elements of a block: of the smaller of send and receive buffer.
-    pub elements: u64,
-    /// Their type.
-    pub dtype: Dtype,
-    /// What combines, where anything does.
-    pub op: Op,
-    /// The root, where the collective has one.
-    pub root: Option<u32>,
-    /// Send and receive memory overlap, as the collective allows.
-    pub in_place: bool,
-    /// All buffers are from [`Communicator::alloc`].
-    pub registered: bool,
-}
-
-impl StandardCall {
-    /// Out of place, of plain memory, a sum, from or to rank 0.
-    pub fn new(collective: Collective, elements: u64, dtype: Dtype) -> StandardCall {
-        let root = collective.is_rooted().then_some(0);
-        StandardCall { collective, elements, dtype, op: Op::Sum, root, in_place: false, registered: false }
-    }
-}
+use crate::select::StandardCall;
 
 impl Communicator {
     /// The plan that a call would run, also where it is small enough to go without one. It serves calls of other counts, too. All ranks ask
-    /// for the same.
+    /// for the same. Sendrecv and alltonext have no calls here.
     ///
     /// # Errors
     /// [`Kind::Invalid`] for a call that there is not; and as for the first call of its kind.

@@ -5,6 +5,7 @@
 //! measured on a machine of this class (built in), what the cost model predicts, and for worlds too large to compile all algorithms
 //! a [`table`]. The one hard idea: it is a function of what all ranks share, so all that select select alike.
 
+mod ask;
 pub mod table;
 pub mod tuning;
 mod verdict;
@@ -14,13 +15,14 @@ use compiler::cost::topology::Topology;
 use compiler::limits::Limits;
 use compiler::options::Direct;
 use compiler::pipeline::Loaded;
-use plan::dtype::{Dtype, Op};
-use plan::plan::{Forms, Plan};
+use plan::plan::Plan;
 use plan::verify::VerifiedPlan;
 use runtime::error::Error;
 use runtime::exec::Shape;
 use runtime::job::{Geometry, Job};
 
+pub use self::ask::{Ask, StandardCall};
+pub(crate) use self::ask::{class, size};
 use self::tuning::{Entry, Row, Tuning};
 pub use self::verdict::{Because, Other, Verdict};
 use crate::collective::Collective;
@@ -29,29 +31,6 @@ use crate::make::{self, Candidate, Excluded, How, Made, NotMade, Open};
 
 /// What is predicted to take longer than so many times the fastest is not worth measuring.
 pub const WORTH: f64 = 4.0;
-
-/// A call for which a plan is wanted.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Ask {
-    /// Of what.
-    pub collective: Collective,
-    /// Among how many ranks.
-    pub ranks: u32,
-    /// Its root, where it has one.
-    pub root: Option<u32>,
-    /// Its size, as `convention` counts.
-    pub bytes: u64,
-    /// Elements of a block.
-    pub elements: u64,
-    /// Their type, or one of the same size.
-    pub dtype: Dtype,
-    /// The operator, or one of the same kind.
-    pub op: Op,
-    /// The forms that it must serve.
-    pub forms: Forms,
-    /// Peers may reach into its buffers.
-    pub registered: bool,
-}
 
 /// What selection knows of the machine.
 #[derive(Debug, Clone)]
