@@ -46,7 +46,7 @@ pub use plan::float8::{F8E4m3, F8E5m2};
 pub use runtime::error::{Error, Kind};
 pub use runtime::exec::operator::{Named, Operator};
 
-pub use self::communicator::{Algorithm, Arguments, Communicator, Source};
+pub use self::communicator::{Algorithm, Arguments, At, Communicator, NamedAt, Prepared, Source};
 pub use self::element::{Element, Memory, MemoryMut, Registered};
 pub use self::select::StandardCall;
 pub use self::settings::Options;

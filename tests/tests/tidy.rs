@@ -18,6 +18,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("rcc-runtime", &["rcc-plan"]),
     ("rcc", &["rcc-compiler", "rcc-grammar", "rcc-plan", "rcc-runtime", "rcc-stdlib"]),
     ("rcc-cli", &["rcc", "rcc-compiler", "rcc-grammar", "rcc-plan", "rcc-runtime", "rcc-stdlib"]),
+    ("rcc-c", &["rcc", "rcc-plan", "rcc-runtime"]),
     ("rcc-tests", &["rcc", "rcc-compiler", "rcc-grammar", "rcc-plan", "rcc-runtime", "rcc-stdlib"]),
     ("rcc-bench", &["rcc", "rcc-compiler", "rcc-plan", "rcc-runtime"]),
     ("xtask", &[]),

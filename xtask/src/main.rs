@@ -40,6 +40,8 @@ enum Command {
     Deny,
     /// Names of the suites.
     List,
+    /// Writes the header of the C interface anew, of its source.
+    Header,
     /// Comparisons with what others have.
     Bench {
         #[command(subcommand)]
@@ -68,6 +70,7 @@ fn main() -> ExitCode {
             }
             ExitCode::SUCCESS
         }
+        Command::Header => suites::header(),
         Command::Bench { with: With::Peers(args) } => peers::run(&args),
     }
 }

@@ -65,6 +65,22 @@ pub(crate) fn tests(full: bool) -> Vec<Suite> {
     suites
 }
 
+/// Writes `bindings/c/include/rcc.h` anew: the test that compares it does so when it is told to.
+pub(crate) fn header() -> ExitCode {
+    let outcome = Shell::new().map_err(Into::into).and_then(|sh| {
+        sh.change_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+        sh.set_var("RCC_REWRITE_HEADER", "1");
+        ok(cmd!(sh, "cargo test -q -p rcc-c --test header").run())
+    });
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
 /// Licences, sources and bans.
 pub(crate) fn deny() -> Suite {
     suite("deny", "licences, sources and bans of all dependencies", |sh| {

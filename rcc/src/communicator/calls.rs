@@ -338,7 +338,7 @@ impl Communicator {
 
     /// Says which plan a call runs (none: it is small, and goes without) to whoever listens to `rcc::call`.
     #[inline]
-    fn told(&self, call: &Call, plan: Option<PlanId>) {
+    pub(super) fn told(&self, call: &Call, plan: Option<PlanId>) {
         tracing::debug!(
             target: "rcc::call",
             collective = call.collective.name(),
@@ -385,7 +385,7 @@ fn of<T: Element>(collective: Collective, elements: usize, blocks: u32, op: Op) 
     Call { collective, elements, blocks, dtype, op, root: None, in_place: false, registered: false }
 }
 
-fn shape(call: &Call) -> Shape {
+pub(super) fn shape(call: &Call) -> Shape {
     let &Call { elements, dtype, op, in_place, .. } = call;
     Shape { elements, dtype, op, in_place }
 }

@@ -9,10 +9,12 @@
 //! |---|---|
 //! | `calls` | the collectives, typed |
 //! | `own` | plans from files, programs from source |
+//! | `addresses` | calls with buffers by their addresses, as other languages have them |
 //! | `selected` | plans of standard calls, to do more with |
 //! | `key` | what plans are looked up by |
 //! | `open` | from a key to an opened plan, at all ranks alike |
 
+mod addresses;
 mod calls;
 mod key;
 mod open;
@@ -25,6 +27,7 @@ use runtime::comm::{self, Meeting, PlanId};
 use runtime::error::{Error, Kind};
 use rustc_hash::FxHashMap;
 
+pub use self::addresses::{At, NamedAt, Prepared};
 use self::key::{Call, Key};
 pub(crate) use self::open::{Made, read};
 pub use self::own::{Algorithm, Arguments, Source};

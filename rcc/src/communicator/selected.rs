@@ -20,6 +20,13 @@ impl Communicator {
     /// # Errors
     /// [`Kind::Invalid`] for a call that there is not; and as for the first call of its kind.
     pub fn select(&mut self, call: &StandardCall) -> Result<Algorithm, Error> {
+        let call = self.standard(call)?;
+        Ok(Algorithm(self.ready(&call)?.plan))
+    }
+
+    /// A call, if there is such a one.
+    #[inline]
+    pub(super) fn standard(&self, call: &StandardCall) -> Result<Call, Error> {
         let StandardCall { collective, elements, dtype, op, root, in_place, registered } = *call;
         let invalid = |message: String| Err(Error::new(Kind::Invalid, message));
         if !collective.has_call() {
@@ -36,8 +43,7 @@ impl Communicator {
             return invalid(format!("{collective} does not run in place"));
         }
         let blocks = collective.blocks(self.world());
-        let call = Call { collective, elements, blocks, dtype, op, root, in_place, registered };
-        Ok(Algorithm(self.ready(&call)?.plan))
+        Ok(Call { collective, elements, blocks, dtype, op, root, in_place, registered })
     }
 
     /// The same plan, combining by an operator of the user's own, which takes the place of [`Op::Sum`].

@@ -28,6 +28,11 @@ impl Aborter {
         (0..self.hall.shape().ranks()).for_each(|rank| self.hall.rank(RankId(rank)).ring());
         first
     }
+
+    /// What ended it, if something has ([`super::Communicator::failure`]).
+    pub fn failure(&self) -> Option<Error> {
+        self.hall.board().cause()
+    }
 }
 
 /// The error of a rank that ends it.

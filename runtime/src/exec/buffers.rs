@@ -105,6 +105,22 @@ impl<'a> Buffers<'a> {
         Ok(self)
     }
 
+    /// The memory of a buffer by its address, as other languages have it. Buffers may lie to each other as a call in place asks for.
+    ///
+    /// # Safety
+    /// For `'a` the memory of a `Send` buffer may be read, that of a `Recv` buffer written, and nobody else writes either, or reads what is written.
+    /// If it is `registered` it lies in a [`Registered`] that lives as long, of which no slice is used meanwhile.
+    #[must_use]
+    pub unsafe fn at(
+        mut self,
+        buffer: BufferId,
+        (start, bytes): (*mut u8, u64),
+        registered: bool,
+    ) -> Buffers<'a> {
+        self.areas[buffer.index()] = Area { start, bytes, registered };
+        self
+    }
+
     fn parts(
         &mut self,
         start: *mut u8,

@@ -1,0 +1,74 @@
+//! The example in C runs under every launcher: `rcc launch`, torchrun's variables, Open MPI's mpirun.
+
+#![allow(clippy::disallowed_methods, reason = "tests start programs")]
+
+mod harness;
+
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
+
+use harness::{Link, Program, clean, compile, launch, passes};
+
+const EXAMPLE: &str = "examples/allreduce.c";
+
+fn says_pi(out: &str, world: u32) {
+    assert_eq!(out, format!("pi is 3.1415926536, say {world} ranks\n"));
+}
+
+#[test]
+fn under_rcc_launch() {
+    let Program { path, folder } = compile("cc", "c11", EXAMPLE, Link::Shared);
+    let plans = folder.path().join("plans");
+    // The third time with the plans of the second.
+    for world in [1, 4, 4] {
+        let mut launch = launch(world, &path);
+        launch.env("RCC_CACHE_DIR", &plans);
+        says_pi(&passes(launch), world);
+    }
+    assert!(std::fs::read_dir(&plans).unwrap().count() > 0);
+}
+
+#[test]
+fn linked_with_the_archive() {
+    let Program { path, folder } = compile("cc", "c11", EXAMPLE, Link::Static);
+    says_pi(&passes(launch(2, &path)), 2);
+    drop(folder);
+}
+
+#[test]
+fn with_torchruns_variables() {
+    let Program { path, folder } = compile("cc", "c11", EXAMPLE, Link::Shared);
+    let theirs = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = theirs.local_addr().unwrap().port().to_string();
+    let run = format!("embedding C, {}", std::process::id());
+    let start = |rank: u32| -> Child {
+        let mut command = clean(&path);
+        command.envs([("RANK", rank.to_string()), ("LOCAL_RANK", rank.to_string())]);
+        command.envs([("WORLD_SIZE", "4"), ("MASTER_ADDR", "127.0.0.1"), ("MASTER_PORT", &port)]);
+        command.envs([("TORCHELASTIC_RUN_ID", run.as_str()), ("RCC_SECRET", "of this test")]);
+        command.stdout(Stdio::piped()).spawn().unwrap()
+    };
+    for (rank, child) in [0, 1, 2, 3].map(start).into_iter().enumerate() {
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "rank {rank}");
+        let out = String::from_utf8(output.stdout).unwrap();
+        if rank == 0 { says_pi(&out, 4) } else { assert_eq!(out, "") }
+    }
+    drop(folder);
+}
+
+/// Where Open MPI is installed.
+#[test]
+fn under_mpirun() {
+    let version = Command::new("mpirun").arg("--version").output();
+    if !version.is_ok_and(|version| String::from_utf8_lossy(&version.stdout).contains("Open MPI")) {
+        eprintln!("left out: there is no mpirun of Open MPI");
+        return;
+    }
+    let Program { path, folder } = compile("cc", "c11", EXAMPLE, Link::Shared);
+    let mut mpirun = clean("mpirun");
+    mpirun.args(["--oversubscribe", "-n", "4"]).arg(&path).env("RCC_SECRET", "of this test");
+    mpirun.envs([("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")]);
+    says_pi(&passes(mpirun), 4);
+    drop(folder);
+}
