@@ -56,6 +56,7 @@ impl Inside<'_> {
         let mut waiter = Waiter::new(policy);
         let mut suspect = SUSPECT;
         while !all() {
+            self.tell();
             if self.turn() {
                 waiter.reset();
                 continue;

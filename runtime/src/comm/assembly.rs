@@ -98,7 +98,7 @@ impl Assembly {
             if let Some(cause) = hall.board().cause() {
                 return Err(cause);
             }
-            let moved = family.others(None, 0);
+            let moved = family.others(None);
             if waiter.round() == Turn::Sleep && !moved {
                 hall.rank(*rank).sleep(|| missing().is_none());
             }

@@ -15,6 +15,7 @@ use plan::ids::RankId;
 use super::flight::{Ended, Flights};
 use super::gate::{Change, Gate, Way};
 use super::lane::Lane;
+use super::news::News;
 use super::progress::Progress;
 use crate::error::Error;
 use crate::exec::Patience;
@@ -158,7 +159,7 @@ impl Engine {
         if let Some(mut inside) = self.visit(Who::Waiting) {
             inside.turn();
         }
-        self.family.others(Some(self), 0);
+        self.family.others(Some(self));
     }
 
     /// A visitor waits for `done`, which is so at the latest when all calls have ended.
@@ -182,16 +183,16 @@ impl Engine {
 }
 
 impl Family {
-    /// Lets the calls of all members but one go on, where nobody drives them; whether any did.
+    /// Lets the calls of all members but one go on, where nobody drives them; whether any did. For who is inside of none.
     #[inline]
-    pub(super) fn others(&self, but: Option<&Engine>, counted: u32) -> bool {
-        self.open.load(Ordering::Relaxed) > counted && self.visit(but).moved
+    pub(super) fn others(&self, but: Option<&Engine>) -> bool {
+        self.open.load(Ordering::Relaxed) > 0 && self.visit(but).moved
     }
 
     /// One turn at every member that nobody drives.
     #[cold]
     pub(super) fn visit(&self, but: Option<&Engine>) -> Visit {
-        let mut visit = Visit { moved: false, left: None };
+        let mut visit = Visit::default();
         let members = match but {
             None => self.members.lock().unwrap_or_else(PoisonError::into_inner),
             // Who waits in one of them does not wait for who is at it already.
@@ -206,8 +207,9 @@ impl Family {
             }
             let Some(mut inside) = member.visit(Who::Passing) else { continue };
             visit.moved |= inside.turn();
-            if inside.flights.under_way() {
-                drop(inside);
+            let under_way = inside.flights.under_way();
+            visit.news.take_over(inside.leave());
+            if under_way {
                 visit.left = Some(member);
             }
         }
@@ -216,12 +218,14 @@ impl Family {
 }
 
 /// What came of a visit to all.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Visit {
     /// Some call went on.
     pub(super) moved: bool,
     /// A member whose calls are still under way, and that nobody else drove.
     pub(super) left: Option<Arc<Engine>>,
+    /// Of calls that ended.
+    pub(super) news: News,
 }
 
 impl Deref for Inside<'_> {
@@ -245,6 +249,28 @@ impl DerefMut for Inside<'_> {
 impl Drop for Inside<'_> {
     #[inline]
     fn drop(&mut self) {
+        drop(self.go());
+    }
+}
+
+impl<'e> Inside<'e> {
+    /// Where this is.
+    pub(super) fn engine(&self) -> &'e Engine {
+        self.engine
+    }
+
+    /// Leaves. What is to be told is told by the caller, when it is inside of nothing else.
+    fn leave(self) -> News {
+        std::mem::ManuallyDrop::new(self).go()
+    }
+
+    /// Opens the gate for others; nothing of the state is touched after that.
+    #[inline]
+    fn go(&mut self) -> News {
+        let news = match self.flights.news.is_empty() {
+            true => News::default(),
+            false => std::mem::take(&mut self.flights.news),
+        };
         let under_way = self.flights.under_way();
         let family = &self.engine.family;
         // Counted before anyone can close it again.
@@ -258,20 +284,41 @@ impl Drop for Inside<'_> {
         if self.who != Who::Passing && family.open.load(Ordering::Relaxed) > 0 {
             family.progress.wake();
         }
+        news
     }
-}
 
-impl<'e> Inside<'e> {
-    /// Where this is.
-    pub(super) fn engine(&self) -> &'e Engine {
-        self.engine
+    /// The owner tells what is to be told: it goes out for that, and comes back.
+    #[inline]
+    pub(super) fn tell(&mut self) {
+        if self.who == Who::Owner && !self.flights.news.is_empty() {
+            self.tell_outside();
+        }
+    }
+
+    #[cold]
+    fn tell_outside(&mut self) {
+        // Also if what is told unwinds (which it does not) this is inside again when it is dropped.
+        struct Back<'i, 'e>(&'i mut Inside<'e>);
+        impl Drop for Back<'_, '_> {
+            fn drop(&mut self) {
+                self.0.way = self.0.engine.gate.enter();
+            }
+        }
+        let news = self.go();
+        let _back = Back(self);
+        drop(news);
     }
 
     /// Lets calls of the rest of the family go on, where nobody drives them; whether any did.
     #[inline]
-    pub(super) fn others(&self) -> bool {
+    pub(super) fn others(&mut self) -> bool {
         let engine = self.engine;
-        engine.family.others(Some(engine), u32::from(self.way == Way::Held))
+        let counted = u32::from(self.way == Way::Held);
+        engine.family.open.load(Ordering::Relaxed) > counted && {
+            let Visit { moved, news, .. } = engine.family.visit(Some(engine));
+            self.flights.news.take_over(news);
+            moved
+        }
     }
 
     /// Lets every call that has not ended act as far as it can for now; whether any did.
@@ -360,12 +407,16 @@ impl<'e> Inside<'e> {
         flights.stop(hall, lanes, why);
     }
 
-    /// Drives all calls until `done`; a visitor also leaves when the owner comes.
+    /// Drives all calls until `done`; a visitor also leaves when the owner comes, or when there is something to tell.
     fn drive(&mut self, wait: &mut Wait, done: impl Fn(&Flights) -> bool) {
         let engine = self.engine;
         let Engine { hall, rank, patience, .. } = engine;
         let deadline = patience.stalled.min(patience.late);
-        while !done(&self.flights) && (self.who == Who::Owner || !engine.gate.wanted()) {
+        while !done(&self.flights) {
+            self.tell();
+            if self.who != Who::Owner && (engine.gate.wanted() || !self.flights.news.is_empty()) {
+                return;
+            }
             if self.turn() {
                 wait.reset();
                 if hall.board().aborted() {
@@ -424,6 +475,7 @@ impl<'e> Inside<'e> {
         let mut wait = Wait::new(Waiter::new(patience.policy));
         let mut last = work();
         while !complete() {
+            self.tell();
             if let Some(cause) = hall.board().cause() {
                 self.stop(Stop::Aborted);
                 // It may have been complete before.

@@ -7,10 +7,12 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::Waker;
 
 use plan::ids::RankId;
 
 use super::lane::Lane;
+use super::news::News;
 use crate::error::Error;
 use crate::exec::drive::{Progress, Stop};
 use crate::memory::hall::Hall;
@@ -20,8 +22,9 @@ use crate::watch;
 
 /// Who is told how a call ended.
 pub(super) trait Ended: Send + Sync + std::fmt::Debug {
-    /// It has; nobody touches its buffers any more.
-    fn end(&self, how: Result<(), Error>);
+    /// It has; nobody touches its buffers any more. This is called behind the gate, so nothing of the user's runs here: who waits for it is
+    /// woken later ([`News`]).
+    fn end(&self, how: Result<(), Error>) -> Option<Waker>;
 }
 
 /// A call that has been issued.
@@ -56,12 +59,15 @@ pub(super) struct Flights {
     going: usize,
     /// Some call has failed: this rank stays where it is, for reports.
     failed: bool,
+    /// What is to be told once nobody is inside.
+    pub(super) news: News,
 }
 
 impl Flights {
     pub(super) fn new(rank: RankId, ranks: u32, policy: Policy) -> Flights {
         let small = Small::new(rank, ranks, policy);
-        Flights { rank, call: 0, list: VecDeque::with_capacity(4), small, going: 0, failed: false }
+        let (list, news) = (VecDeque::with_capacity(4), News::default());
+        Flights { rank, call: 0, list, small, going: 0, failed: false, news }
     }
 
     /// Goes on as if so many calls had been made.
@@ -242,7 +248,8 @@ impl Flights {
             None => flight.ended = Some(end),
             Some(whose) => {
                 self.list.remove(at);
-                whose.end(end);
+                let waker = whose.end(end);
+                self.news.add(waker, whose);
                 return false;
             }
         }

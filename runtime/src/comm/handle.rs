@@ -22,6 +22,10 @@ use crate::exec::buffers::{Buffers, Memory};
 ///
 /// It goes on while this rank waits for any call, or asks for one; with a thread for it ([`super::Options::progress`]) always. As a
 /// [`Future`] it is asked again at once while the call is under way, unless there is that thread, which then wakes its task.
+///
+/// Whoever drives the call to its end, in whatever thread, calls the waker, and drops the buffers of a handle that is not there any more; it
+/// is inside of no communicator then, so both may make calls. If one of them panics, that is caught and told to `tracing`: this call and
+/// all others are as they were (a task whose waker panicked is not woken again).
 #[derive(Debug)]
 #[must_use = "the call's error is here"]
 pub struct Handle<T: Send + 'static> {
@@ -74,16 +78,12 @@ impl<T> std::fmt::Debug for Kept<T> {
 }
 
 impl<T: Send> Ended for Kept<T> {
-    fn end(&self, how: Result<(), Error>) {
+    fn end(&self, how: Result<(), Error>) -> Option<Waker> {
         let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
         end.how = Some(how);
-        let waker = end.waker.take();
         // What the call wrote is seen by who sees this.
         self.over.store(true, Ordering::Release);
-        drop(end);
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+        end.waker.take()
     }
 }
 
@@ -189,16 +189,19 @@ impl<T: Send + 'static> Future for Handle<T> {
         if self.test() {
             return Poll::Ready(self.take());
         }
-        let mut end = self.kept.end.lock().unwrap_or_else(PoisonError::into_inner);
-        if end.how.is_some() {
-            drop(end);
-            return Poll::Ready(self.take());
-        }
-        if self.engine.family.progress.runs() {
-            end.waker = Some(context.waker().clone());
-        } else {
+        if !self.engine.family.progress.runs() {
             context.waker().wake_by_ref();
+            return Poll::Pending;
         }
-        Poll::Pending
+        // What a waker does when it is cloned or dropped is the user's: not while others need the lock.
+        let mut waker = Some(context.waker().clone());
+        let mut end = self.kept.end.lock().unwrap_or_else(PoisonError::into_inner);
+        let over = end.how.is_some();
+        if !over {
+            std::mem::swap(&mut end.waker, &mut waker);
+        }
+        drop(end);
+        drop(waker);
+        if over { Poll::Ready(self.take()) } else { Poll::Pending }
     }
 }

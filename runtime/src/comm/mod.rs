@@ -14,6 +14,9 @@
 //!   split off, duplicated or shrunk from this one, or from which this one was, and of all ranks that
 //!   [`Communicator::one_thread`] made. Other communicators of a process are not driven. With [`Options::progress`] a thread
 //!   drives what nobody else does.
+//! - Wakers of handles, and the `Drop` of buffers that were given to a call, run in whichever thread drove the call to its end, when that
+//!   thread is inside of no communicator: they may make calls, split, or wait for other handles. If they panic, that is caught and told to
+//!   `tracing`; it ends nothing. (Users' operators run inside: they only compute.)
 //! - Calls are lent their buffers: until they return ([`Communicator::call`], [`Communicator::group`]), until a scope ends
 //!   ([`Communicator::scope`]), or for good until they are given back ([`Communicator::start`]).
 
@@ -27,6 +30,7 @@ mod group;
 mod handle;
 mod lane;
 mod meeting;
+mod news;
 mod progress;
 mod scope;
 mod shrink;

@@ -7,7 +7,7 @@
 use std::sync::{Arc, OnceLock, Weak};
 use std::thread::JoinHandle;
 
-use super::engine::Family;
+use super::engine::{Family, Visit};
 use crate::error::{Error, Kind};
 use crate::wait::{Policy, Turn, Waiter};
 
@@ -63,12 +63,13 @@ impl Drop for Progress {
 fn run(family: &Weak<Family>) {
     let mut waiter = Waiter::new(POLICY);
     while let Some(present) = family.upgrade() {
-        let visit = present.visit(None);
-        match visit.left {
-            _ if visit.moved => waiter.reset(),
+        let Visit { moved, left, news } = present.visit(None);
+        drop(news);
+        match left {
+            _ if moved => waiter.reset(),
             Some(engine) => {
                 if waiter.round() == Turn::Sleep {
-                    engine.hall.rank(engine.rank).sleep(|| present.visit(None).moved);
+                    engine.hall.rank(engine.rank).sleep(|| present.others(None));
                 }
             }
             None => {
