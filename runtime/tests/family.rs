@@ -457,6 +457,66 @@ fn a_thread_that_holds_several_ranks() {
     assert_eq!(error.kind, Kind::Invalid);
 }
 
+/// Many more calls than may be under way at once, by a thread that holds all ranks, of plans in any order: each waits for its turn, and none for a rank
+/// that has not begun.
+#[test]
+fn a_thread_that_holds_several_ranks_queues_calls() {
+    for in_flight in [1, 2] {
+        let plans = [ring(3), Arc::new(plans::fold_at_root(3, true))];
+        let soon = Options { late: SOON * 10, in_flight, ..options(LONG) };
+        let mut all = Communicator::one_thread(3, &soon).unwrap();
+        let mut twins: Vec<Communicator> = std::thread::scope(|scope| {
+            let twin = |comm: &'_ mut Communicator| comm.duplicate().unwrap();
+            let threads: Vec<_> = all.iter_mut().map(|comm| scope.spawn(move || twin(comm))).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        let opens = |all: &mut [Communicator]| -> Vec<[rcc_runtime::comm::PlanId; 2]> {
+            let plans = &plans;
+            std::thread::scope(|scope| {
+                let open = |comm: &'_ mut Communicator| [0, 1].map(|at| comm.open(&plans[at]).unwrap());
+                let threads: Vec<_> = all.iter_mut().map(|comm| scope.spawn(move || open(comm))).collect();
+                threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+            })
+        };
+        let ids = [opens(&mut all), opens(&mut twins)];
+        let mut state = 77 + u64::from(in_flight);
+        for round in 0..6 {
+            // (of the second communicator, plan, elements) of each call.
+            let calls: Vec<(usize, usize, u64)> = (0..3 + next(&mut state) % 12)
+                .map(|_| {
+                    (next(&mut state) as usize % 2, next(&mut state) as usize % 2, next(&mut state) % 9000)
+                })
+                .collect();
+            let mut memories = Vec::new();
+            for rank in 0..3 {
+                for (&(twin, plan, elements), seed) in calls.iter().zip(round..) {
+                    let comm = if twin == 1 { &mut twins[rank] } else { &mut all[rank] };
+                    memories.push((rank, filled(comm, ids[twin][rank][plan], shape(elements), seed)));
+                }
+            }
+            let mut each: Vec<&mut Communicator> = all.iter_mut().chain(&mut twins).collect();
+            group(&mut each, |group| {
+                for (at, (rank, memory)) in memories.iter_mut().enumerate() {
+                    let (twin, plan, elements) = calls[at % calls.len()];
+                    group.call_of(
+                        twin * 3 + *rank,
+                        ids[twin][*rank][plan],
+                        shape(elements),
+                        memory.buffers(),
+                    );
+                }
+                Ok(())
+            })
+            .unwrap();
+            for (at, (rank, memory)) in memories.iter().enumerate() {
+                let (at, rank) = (at % calls.len(), RankId(*rank as u32));
+                let (_, plan, elements) = calls[at];
+                assert_eq!(wrong(&plans[plan], rank, shape(elements), round + at as u64, memory), 0);
+            }
+        }
+    }
+}
+
 /// Something is opened while calls are under way that a peer waits for first.
 #[test]
 fn calls_go_on_while_plans_are_opened() {

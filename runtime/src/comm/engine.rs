@@ -5,7 +5,7 @@
 //! the state when ([`Gate`]): the owner whenever it likes, others only while calls are under way and the owner is away.
 
 use std::cell::UnsafeCell;
-use std::ops::{Deref, DerefMut};
+use std::ops::{Deref, DerefMut, Range};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
@@ -367,6 +367,13 @@ impl<'e> Inside<'e> {
             None => Ok(()),
             Some(cause) => Err(cause),
         }
+    }
+
+    /// The same of several: the first that is free, else the first one once it is.
+    pub(super) fn any_free(&mut self, mut lanes: Range<usize>) -> Result<usize, Error> {
+        let first = lanes.start;
+        let lane = lanes.find(|&lane| !self.flights.busy(lane)).unwrap_or(first);
+        self.free(lane).map(|()| lane)
     }
 
     /// Issues a call on a lane that is not busy.

@@ -1,7 +1,9 @@
 //! Many calls launched as one.
 //!
-//! In: calls, of one communicator or of several that one thread holds. Out: all of them started in the order given, and ended. The one hard
-//! idea: nothing begins before everything has been found right, so that a wrong argument does not leave half of the calls made.
+//! In: calls, of one communicator or of several that one thread holds. Out: all of them started, those of a communicator in the order given, and
+//! ended. The one hard idea: nothing begins before everything has been found right, so that a wrong argument does not leave half of the
+//! calls made. More calls of a plan than may be under way at once wait for their turn, and hold up nobody else's: the ranks of one thread
+//! would wait for each other in vain.
 
 use super::{Communicator, PlanId};
 use crate::error::{Error, Kind};
@@ -48,7 +50,7 @@ impl Communicator {
     }
 }
 
-/// The same with calls of several communicators: for a thread that holds several ranks, or ranks of several communicators. They must drive
+/// The same with calls of several communicators, each of which starts its own in the order given: for a thread that holds several ranks, or ranks of several communicators. They must drive
 /// each other: made together by [`Communicator::one_thread`], or one from the other.
 ///
 /// # Errors
@@ -74,17 +76,8 @@ pub fn group<'env>(
         communicators.get_mut(*communicator).ok_or_else(none)?.check(*plan, *shape, buffers)?;
     }
     let mut started = Started { communicators, calls: Vec::with_capacity(group.calls.len()), first: Ok(()) };
-    for Queued { communicator, plan, shape, buffers } in &group.calls {
-        // SAFETY: what is lent is borrowed until `group` is dropped, after `started` has waited for all calls, also when it unwinds.
-        let issued = unsafe { started.communicators[*communicator].issue(*plan, *shape, buffers, None) };
-        match issued {
-            Ok(call) => started.calls.push((*communicator, call)),
-            Err(error) => {
-                started.first = Err(error);
-                break;
-            }
-        }
-    }
+    // SAFETY: what is lent is borrowed until `group` is dropped, after `started` has waited for all calls, also when it unwinds.
+    started.first = unsafe { started.start(&group.calls) };
     started.end();
     let first = std::mem::replace(&mut started.first, Ok(()));
     drop(started);
@@ -100,6 +93,42 @@ struct Started<'g, 'c> {
 }
 
 impl Started<'_, '_> {
+    /// Starts all, each as soon as it may be under way; the first error ends that.
+    ///
+    /// # Safety
+    /// The calls' buffers are lent until [`Started::end`] has returned, also when it unwinds.
+    unsafe fn start(&mut self, calls: &[Queued<'_>]) -> Result<(), Error> {
+        let mut waiting: Vec<&Queued<'_>> = calls.iter().collect();
+        // How many calls of each communicator wait; whether one waits for another call of its plan to end.
+        let mut left = vec![0; self.communicators.len()];
+        calls.iter().for_each(|call| left[call.communicator] += 1);
+        let mut held = vec![None; self.communicators.len()];
+        while !waiting.is_empty() {
+            held.fill(None);
+            let mut rest = Vec::new();
+            for call in waiting {
+                let Queued { communicator: at, plan, shape, buffers } = call;
+                let communicator = &mut *self.communicators[*at];
+                if held[*at].is_some() || !communicator.may_start(*plan, false)? {
+                    held[*at].get_or_insert(*plan);
+                    rest.push(call);
+                    continue;
+                }
+                // SAFETY: the caller's promise.
+                let issued = unsafe { communicator.issue(*plan, *shape, buffers, None) }?;
+                self.calls.push((*at, issued));
+                left[*at] -= 1;
+            }
+            waiting = rest;
+            // The one that is behind: all other ranks of its world that this thread holds have started what it waits for.
+            let behind = (0..left.len()).max_by_key(|&at| left[at]);
+            if let Some((at, plan)) = behind.and_then(|at| Some((at, held[at]?))) {
+                self.communicators[at].may_start(plan, true)?;
+            }
+        }
+        Ok(())
+    }
+
     fn end(&mut self) {
         for (communicator, call) in std::mem::take(&mut self.calls) {
             let ended = self.communicators[communicator].seat.enter().wait(call);

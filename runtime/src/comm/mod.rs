@@ -37,6 +37,7 @@ mod shrink;
 mod split;
 mod sync;
 
+use std::ops::Range;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -226,7 +227,9 @@ impl Communicator {
         Communicator::rooms(world, options, |_| Arc::default())
     }
 
-    /// Communicators for `world` ranks that one thread holds, as with [`group`]: they drive each other.
+    /// Communicators for `world` ranks that one thread holds: they drive each other. [`group`] starts calls of all of them, as many as
+    /// there are. ([`Communicator::start`] for one rank at a time does so up to [`Options::in_flight`] calls of a plan; one more would wait for
+    /// ranks whose part has not been started.)
     ///
     /// # Errors
     /// As [`Communicator::join`].
@@ -427,19 +430,36 @@ impl Communicator {
     /// # Errors
     /// What is wrong with the shape, or [`Kind::Resource`].
     pub fn memory(&mut self, plan: PlanId, shape: Shape) -> Result<Memory, Error> {
-        let lane = self.opened(plan)?.first;
+        let lanes = self.lanes(plan)?;
         let mut inside = self.seat.enter();
-        inside.free(lane)?;
+        let lane = inside.any_free(lanes)?;
         inside.lanes[lane].with_dependent_mut(|_, rank| rank.memory(shape))
     }
 
     /// Whether buffers are what a call of this shape must have.
     fn check(&mut self, plan: PlanId, shape: Shape, buffers: &Buffers<'_>) -> Result<(), Error> {
-        let lane = self.opened(plan)?.first;
+        let lanes = self.lanes(plan)?;
         let user = user(&self.operators, plan, shape)?;
         let mut inside = self.seat.enter();
-        inside.free(lane)?;
+        let lane = inside.any_free(lanes)?;
         inside.lanes[lane].with_dependent_mut(|_, rank| rank.check(shape, user, buffers))
+    }
+
+    /// Whether the next call of a plan need not wait for another one to end; with `wait`, once that is so.
+    fn may_start(&mut self, plan: PlanId, wait: bool) -> Result<bool, Error> {
+        let opened = self.opened(plan)?;
+        let lane = opened.first + opened.next;
+        let mut inside = self.seat.enter();
+        if wait {
+            inside.free(lane)?;
+        }
+        Ok(!inside.flights.busy(lane))
+    }
+
+    /// The lanes of a plan.
+    fn lanes(&self, plan: PlanId) -> Result<Range<usize>, Error> {
+        let first = self.opened(plan)?.first;
+        Ok(first..first + self.options.in_flight as usize)
     }
 
     /// Issues a call on the plan's next lane; if that is busy, after its call has ended.
