@@ -7,6 +7,7 @@ mod plans;
 mod ranks;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use plan::dtype::{Dtype, Op};
 use plan::ids::{BufferId, RankId};
@@ -133,6 +134,35 @@ fn ended_by(operator: impl Fn(u32) -> Option<Arc<dyn Operator>> + Sync) -> Vec<E
         let calls = call().and_then(|()| call());
         calls.and_then(|()| comm.barrier()).unwrap_err()
     })
+}
+
+/// An operator's name is asked once: what it says later does not make it another one, nor cost anything.
+#[test]
+fn a_name_is_asked_once() {
+    struct Fickle(AtomicUsize);
+    impl Operator for Fickle {
+        fn name(&self) -> &str {
+            ["first", "second", "third"][self.0.fetch_add(1, Ordering::Relaxed).min(2)]
+        }
+        fn combine(&self, into: &mut [u8], other: &[u8]) {
+            xor().combine(into, other);
+        }
+    }
+    together(2, &options(LONG), |mut comm| {
+        let plan = Arc::new(plans::ring(2));
+        let opened = comm.open(&plan).unwrap();
+        let fickle = Arc::new(Fickle(AtomicUsize::new(0)));
+        let by = comm.reducing(opened, Arc::clone(&fickle) as Arc<dyn Operator>).unwrap();
+        // Rank 1 meets its shapes again, which it had forgotten, and both are of one mind.
+        for elements in (0..12).chain(0..12) {
+            let shape = shape(elements);
+            let mut memory = comm.memory(opened, shape).unwrap();
+            fill(&plan, comm.rank(), shape, 3, &mut memory);
+            comm.call(by, shape, &mut memory.buffers()).unwrap();
+            assert_eq!(wrong(&plan, comm.rank(), shape, 3, &*xor(), &memory), 0);
+        }
+        assert_eq!(fickle.0.load(Ordering::Relaxed), 1);
+    });
 }
 
 #[test]

@@ -328,14 +328,14 @@ impl Communicator {
     /// [`Kind::Invalid`] if the operator's name is empty or too long, or the plan is not this communicator's.
     pub fn reducing(&mut self, plan: PlanId, operator: Arc<dyn Operator>) -> Result<PlanId, Error> {
         self.opened(plan)?;
-        let name = operator.name();
+        let name: Arc<str> = operator.name().into();
         if name.is_empty() || name.len() > MOST_NAME || name.chars().any(char::is_control) {
             let message = format!("`{}` cannot be the name of an operator", name.escape_debug());
             let help = format!("a name has 1 to {MOST_NAME} bytes, and no control characters");
             return Err(Error::new(Kind::Invalid, message).help(help));
         }
         let number = self.operators.len() as u32 + 1;
-        self.operators.push(User { number, operator });
+        self.operators.push(User { number, name, operator });
         Ok(PlanId { operator: number, ..plan })
     }
 

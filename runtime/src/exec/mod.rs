@@ -294,7 +294,7 @@ impl<'s> Rank<'s> {
             }
             Stop::Panicked => {
                 let user = self.prepared[self.at].setting.user.as_ref();
-                let name = user.map_or("", |user| user.operator.name());
+                let name = user.map_or("", |user| &*user.name);
                 let message = format!("the operator `{name}` panicked at rank {}", self.rank.0);
                 let error = Error::new(Kind::Aborted, message).culprit(self.rank.0);
                 self.give_up(error.help("correct the operator"))

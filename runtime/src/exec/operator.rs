@@ -12,8 +12,13 @@ use super::kernels::Fold;
 /// How elements are combined. It must be associative and commutative: plans combine in any order.
 ///
 /// All ranks give the same one, under the same name; ranks that give others are told, as for any other operator.
+///
+/// To an operator elements are nothing but so many bytes: those of a call's type, 1, 2, 4 or 8. What has one of these sizes is called with
+/// any type of that size (a pair of two `u32` as `u64`).
+///
+/// It runs while the communicator drives its calls: it computes, and makes no calls.
 pub trait Operator: Send + Sync {
-    /// What tells it from others, in at most 64 bytes.
+    /// What tells it from others, in at most 64 bytes. It is asked once, when the operator is joined to a plan; what it says then counts.
     fn name(&self) -> &str;
 
     /// Combines elements one by one: `into[i] = into[i] ∘ other[i]`. Both have equally many whole elements of the call's type, in the machine's
@@ -58,12 +63,14 @@ pub const MOST_NAME: usize = 64;
 pub(crate) struct User {
     /// Which of the rank's; from 1.
     pub(crate) number: u32,
+    /// As it said once.
+    pub(crate) name: Arc<str>,
     pub(crate) operator: Arc<dyn Operator>,
 }
 
 impl std::fmt::Debug for User {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "User({}: {:?})", self.number, self.operator.name())
+        write!(f, "User({}: {:?})", self.number, self.name)
     }
 }
 

@@ -93,7 +93,7 @@ impl Prepared {
             elements,
             dtype,
             op,
-            operator: user.map(|user| user.operator.name().to_string()),
+            operator: user.map(|user| user.name.to_string()),
             in_place,
         };
         // A plan that only exchanges messages sends the same in both forms, and each rank may have its own.
@@ -105,7 +105,7 @@ impl Prepared {
             counts: &[elements],
             dtype,
             op,
-            operator: user.map(|user| user.operator.name()),
+            operator: user.map(|user| &*user.name),
             form,
         });
         let kernel = Kernel::new(dtype, op);
