@@ -900,8 +900,8 @@ rcc_status_t rcc_alloc(struct rcc_comm_t *comm, size_t bytes, void **memory);
 rcc_status_t rcc_free(struct rcc_comm_t *comm, void *memory);
 
 /**
- * Makes an operator: the sum of elements that are each multiplied by `factor` before. Integers only by
- * whole numbers that their type holds.
+ * Makes an operator: the sum of elements that are each multiplied by `factor` before. Integers only by whole
+ * numbers that their type holds. Where there is one rank nothing is combined, and nothing multiplied.
  *
  * The caller answers for it that:
  * `op` may be written, or is NULL, which is refused.

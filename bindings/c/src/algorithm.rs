@@ -109,6 +109,9 @@ impl Comm {
 unsafe fn source(given: *const rcc_source_t) -> Result<Source, Error> {
     // SAFETY: the caller's promise.
     let given = unsafe { sized(given, "source") }?;
+    if given.reserved != 0 {
+        return Err(invalid("`source.reserved` is not 0"));
+    }
     // SAFETY: the caller's promise.
     let (file, text, algorithm) = unsafe {
         (

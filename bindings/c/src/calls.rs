@@ -77,6 +77,9 @@ enum What<'a> {
 /// # Safety
 /// The lists and texts that it points to are there.
 unsafe fn asked<'a>(comm: &Comm, call: &rcc_call_t) -> Result<Asked<'a>, Error> {
+    if call.reserved != 0 {
+        return Err(invalid("`call.reserved` is not 0"));
+    }
     let (dtype, combine) = (dtype(call.dtype)?, combine(call.op)?);
     if let Combine::Own(_, own) = &combine
         && own.dtype != dtype
@@ -134,7 +137,8 @@ unsafe fn asked<'a>(comm: &Comm, call: &rcc_call_t) -> Result<Asked<'a>, Error> 
     };
     let given = (call.send.cast_mut(), call.recv);
     let given = if collective == Collective::Broadcast { (given.1, given.1) } else { given };
-    let (send, recv) = (at(given.0, send, "send")?, at(given.1, recv, "recv")?);
+    let names = if collective == Collective::Broadcast { ("data", "data") } else { ("send", "recv") };
+    let (send, recv) = (at(given.0, send, names.0)?, at(given.1, recv, names.1)?);
     // Where one is not looked at, its address still says whether this is in place.
     let (from, to) = (given.0.addr(), given.1.addr());
     let own = rank as usize * block;
@@ -233,8 +237,9 @@ pub(crate) unsafe fn start(call: &rcc_call_t, request: *mut *mut rcc_request_t) 
     let asked = unsafe { asked(&comm, call) }?;
     // SAFETY: the caller's promise.
     let Prepared { plan, shape, buffers } = unsafe { prepared(&mut comm, &asked) }?;
+    let place = request::reserve()?;
     let started = comm.inner.runtime().start_with(plan, shape, asked.pieces, |_| Ok(buffers));
-    *request = request::add(started.map_err(|refused| refused.error)?)?;
+    *request = request::fill(place, started.map_err(|refused| refused.error)?);
     Ok(())
 }
 

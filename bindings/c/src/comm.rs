@@ -158,7 +158,7 @@ pub unsafe extern "C" fn rcc_comm_connect(
         // SAFETY: the caller's promise.
         let address = match unsafe { maybe_words(address, "address") }? {
             Some(address) => address,
-            None if size == 1 => "",
+            None if size <= 1 => "",
             None => return Err(invalid("`address` is NULL")),
         };
         // SAFETY: the caller's promise.

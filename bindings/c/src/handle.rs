@@ -14,7 +14,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use rcc::Error;
+use rcc::{Error, Kind};
 
 use crate::status::invalid;
 
@@ -45,6 +45,12 @@ struct Free {
     /// Places that were never used begin here.
     fresh: u64,
     used: Vec<u64>,
+}
+
+/// A place that nobody else gets.
+pub(crate) struct Reserved<T: 'static, S: 'static> {
+    table: &'static Table<T, S>,
+    index: u64,
 }
 
 /// A value, lent to this thread.
@@ -78,31 +84,28 @@ impl<T: Send, S: Clone + Send> Table<T, S> {
     }
 
     /// Takes a value, and gives its handle.
-    pub(crate) fn add(&self, value: T, aside: S) -> Result<u64, Error> {
-        let index = {
-            let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-            match free.used.pop() {
-                Some(index) => index,
-                None if free.fresh == PLACES => {
-                    let message = format!("there are {PLACES} handles of {}s already", self.what);
-                    return Err(Error::new(rcc::Kind::Resource, message));
-                }
-                None => {
-                    free.fresh += 1;
-                    free.fresh - 1
-                }
+    pub(crate) fn add(&'static self, value: T, aside: S) -> Result<u64, Error> {
+        Ok(self.reserve()?.fill(value, aside))
+    }
+
+    /// A place for a value that is yet to be made: for one that must not be lost once it is.
+    ///
+    /// # Errors
+    /// If there are as many as there may be.
+    pub(crate) fn reserve(&'static self) -> Result<Reserved<T, S>, Error> {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let index = match free.used.pop() {
+            Some(index) => index,
+            None if free.fresh == PLACES => {
+                let message = format!("there are {PLACES} handles of {}s already", self.what);
+                return Err(Error::new(Kind::Resource, message).help("free some"));
+            }
+            None => {
+                free.fresh += 1;
+                free.fresh - 1
             }
         };
-        let (segment, at) = within(index);
-        let places =
-            self.segments[segment].get_or_init(|| (0..FIRST << segment).map(|_| Place::new()).collect());
-        let place = &places[at];
-        let generation = place.word.load(Ordering::Relaxed) >> 2;
-        *place.aside.lock().unwrap_or_else(PoisonError::into_inner) = Some((generation, aside));
-        // SAFETY: the place is free, and only this thread has taken it from the list.
-        unsafe { *place.value.get() = Some(value) };
-        place.word.store(generation << 2 | IDLE, Ordering::Release);
-        Ok(generation << (INDEX_BITS + KIND_BITS) | index << KIND_BITS | self.kind)
+        Ok(Reserved { table: self, index })
     }
 
     /// Enters a value.
@@ -168,6 +171,28 @@ impl<T: Send, S: Clone + Send> Table<T, S> {
             0 => invalid(format!("the {} is NULL", self.what)),
             _ => invalid(format!("{handle:#x} is no {}", self.what)),
         }
+    }
+}
+
+impl<T: Send, S: Clone + Send> Reserved<T, S> {
+    /// Puts the value there, and gives its handle.
+    pub(crate) fn fill(self, value: T, aside: S) -> u64 {
+        let Reserved { table, index } = *ManuallyDrop::new(self);
+        let (segment, at) = within(index);
+        let make = || (0..FIRST << segment).map(|_| Place::new()).collect();
+        let place = &table.segments[segment].get_or_init(make)[at];
+        let generation = place.word.load(Ordering::Relaxed) >> 2;
+        *place.aside.lock().unwrap_or_else(PoisonError::into_inner) = Some((generation, aside));
+        // SAFETY: the place is free, and this thread alone has taken it from the list.
+        unsafe { *place.value.get() = Some(value) };
+        place.word.store(generation << 2 | IDLE, Ordering::Release);
+        generation << (INDEX_BITS + KIND_BITS) | index << KIND_BITS | table.kind
+    }
+}
+
+impl<T, S> Drop for Reserved<T, S> {
+    fn drop(&mut self) {
+        self.table.free.lock().unwrap_or_else(PoisonError::into_inner).used.push(self.index);
     }
 }
 
@@ -307,6 +332,11 @@ mod tests {
         assert_ne!(a, c);
         assert_eq!(c >> KIND_BITS & 0xf_ffff, a >> KIND_BITS & 0xf_ffff);
         assert!(table.enter(a).is_err() && *table.enter(c).unwrap() == 3);
+        // What was reserved and not needed, too.
+        table.enter(c).unwrap().remove(drop);
+        drop(table.reserve().unwrap());
+        let d = table.add(4, "d").unwrap();
+        assert_eq!(d >> KIND_BITS & 0xf_ffff, a >> KIND_BITS & 0xf_ffff);
     }
 
     #[test]
@@ -322,6 +352,15 @@ mod tests {
             panic!("for a test")
         });
         assert!(panicked && table.enter(b).is_ok());
+    }
+
+    #[test]
+    fn there_are_only_so_many() {
+        static TABLE: Table<u8, ()> = Table::new("thing", 3);
+        let all: Vec<u64> = (0..PLACES).map(|_| TABLE.add(1, ()).unwrap()).collect();
+        assert_eq!(TABLE.add(1, ()).unwrap_err().kind, Kind::Resource);
+        TABLE.enter(all[77]).unwrap().remove(drop);
+        assert!(TABLE.add(1, ()).is_ok() && TABLE.add(1, ()).is_err());
     }
 
     #[test]

@@ -76,8 +76,8 @@ pub(crate) fn made(given: rcc_op_t) -> Result<Combine, Error> {
     }
 }
 
-/// Makes an operator: the sum of elements that are each multiplied by `factor` before. Integers only by
-/// whole numbers that their type holds.
+/// Makes an operator: the sum of elements that are each multiplied by `factor` before. Integers only by whole
+/// numbers that their type holds. Where there is one rank nothing is combined, and nothing multiplied.
 ///
 /// # Safety
 /// `op` may be written, or is NULL, which is refused.

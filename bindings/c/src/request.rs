@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rcc::Error;
 use runtime::comm::Handle;
 
-use crate::handle::Table;
+use crate::handle::{Reserved, Table};
 use crate::memory::Piece;
 use crate::status::{guard, rcc_status_t};
 use crate::strings::{given_mut, list_given, out};
@@ -23,10 +23,15 @@ pub(crate) type Kept = Vec<Arc<Piece>>;
 
 static REQUESTS: Table<Handle<Kept>, ()> = Table::new("request", 2);
 
+/// A place for a call that is to be started: once it is, its handle must not be lost.
+pub(crate) fn reserve() -> Result<Reserved<Handle<Kept>, ()>, Error> {
+    REQUESTS.reserve()
+}
+
 /// Makes a handle of a call.
-pub(crate) fn add(call: Handle<Kept>) -> Result<*mut rcc_request_t, Error> {
+pub(crate) fn fill(place: Reserved<Handle<Kept>, ()>, call: Handle<Kept>) -> *mut rcc_request_t {
     // Never followed.
-    REQUESTS.add(call, ()).map(|handle| std::ptr::without_provenance_mut(handle as usize))
+    std::ptr::without_provenance_mut(place.fill(call, ()) as usize)
 }
 
 /// Waits for a call, whose handle is none any more then.
