@@ -115,7 +115,7 @@ impl args::Call {
             (Some(number), _) => Ok(vec![number]),
             (None, Some(shape)) => Ok(shape.clone()),
             (None, None) => {
-                job_env::refuse(|name| std::env::var(name).ok())?;
+                job_env::refuse(|name| std::env::var_os(name))?;
                 Ok(vec![4])
             }
         }
@@ -169,6 +169,7 @@ impl args::Call {
             let free = self.scheduling.given().is_none() && self.slots.is_none() && self.slot_bytes.is_none();
             let selection = machine::selection(self.topology.as_deref(), self.tuning.as_deref())?;
             let selection = Some(selection).filter(|_| free && self.choice.schedule.is_none());
+            selection.iter().for_each(|selection| machine::tell_remark(selection, output));
             let selected = Selected { open, how, loaded: Rc::new(loaded), selection, last: None };
             return Ok(Source::Selected(Box::new(selected)));
         }

@@ -3,6 +3,8 @@
 //! In: the environment. Out: which launcher, and its variable. rcc cannot join such a job yet; to start a whole world of
 //! its own once per process of the job would be worse than to say so.
 
+use std::ffi::OsString;
+
 use crate::failure::Failure;
 
 /// What launchers set for each process, most telling first.
@@ -18,7 +20,7 @@ const VARIABLES: [(&str, &str); 8] = [
 ];
 
 /// Refuses if a launcher's variables are set; asked only where the number of ranks was not given.
-pub(crate) fn refuse(variable: impl Fn(&str) -> Option<String>) -> Result<(), Failure> {
+pub(crate) fn refuse(variable: impl Fn(&str) -> Option<OsString>) -> Result<(), Failure> {
     // A shell may have a RANK of its own; torchrun also says how many there are.
     let set = |name: &str| variable(name).is_some() && (name != "RANK" || variable("WORLD_SIZE").is_some());
     let found = VARIABLES.iter().find(|(name, _)| set(name));
@@ -38,7 +40,7 @@ mod tests {
     use super::refuse;
 
     fn with(set: &[&str]) -> Option<String> {
-        refuse(|name| set.contains(&name).then(|| "0".to_string())).err().map(|failure| failure.to_string())
+        refuse(|name| set.contains(&name).then(|| "0".into())).err().map(|failure| failure.to_string())
     }
 
     #[test]

@@ -11,6 +11,7 @@ use rcc::select::Selection;
 use rcc::settings;
 
 use crate::failure::Failure;
+use crate::output::Output;
 use crate::target;
 
 /// What `rcc compile` takes where no topology is named: the same wherever it runs, so that plans are, too.
@@ -40,7 +41,7 @@ pub(crate) fn selection(topology: Option<&Path>, tuning: Option<&Path>) -> Resul
     let runtime = |error: runtime::error::Error| Failure::Usage(error.message.clone(), error.help.clone());
     let said = tuning.map(settings::read_tuning).transpose().map_err(runtime)?;
     match topology {
-        Some(named) => Ok(Selection { topology: self::named(named)?, tunings: said.into_iter().collect() }),
+        Some(named) => Ok(Selection::only(self::named(named)?, said.into_iter().collect())),
         None => {
             let tuning = match said {
                 Some(said) => Some(said),
@@ -48,6 +49,13 @@ pub(crate) fn selection(topology: Option<&Path>, tuning: Option<&Path>) -> Resul
             };
             Ok(Selection::of(here(), tuning))
         }
+    }
+}
+
+/// Says what became of a tuning file of another machine.
+pub(crate) fn tell_remark(selection: &Selection, output: &mut Output) {
+    if let Some(remark) = &selection.remark {
+        output.note(&format!("note: {remark}"));
     }
 }
 

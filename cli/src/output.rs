@@ -47,7 +47,11 @@ impl Output {
     /// Looks at the environment.
     pub(crate) fn new() -> Output {
         let terminal = io::stderr().is_terminal();
-        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        // What is not text is still set.
+        let variable = |name: &str| {
+            let value = std::env::var_os(name).filter(|value| !value.is_empty());
+            value.map(|value| value.to_string_lossy().into_owned())
+        };
         let plain = variable("NO_COLOR").is_some() || variable("TERM").as_deref() == Some("dumb");
         // Only the character set of the locale says whether lines can be drawn; a pipe or a file is UTF-8.
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(variable).unwrap_or_default();

@@ -4,7 +4,9 @@
 
 mod common;
 
+use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use common::{command, file, finish, folder, rcc};
 use plan::dtype::{Dtype, Op};
@@ -200,6 +202,34 @@ fn sizes_of_a_class_have_one_plan_and_explain_says_which_class() {
     rcc(&["explain", "--collective", "alltoall", "-n", "4", "-b", "4111"])
         .ends(0)
         .shows("goes without a plan");
+}
+
+/// A file that is only looked for counts on the machine that it is of; variables that are not text are told, and files may have any name.
+#[test]
+fn what_was_measured_elsewhere_is_told() {
+    let folder = folder();
+    fs::create_dir(folder.path().join("rcc")).unwrap();
+    let place = file(&folder, "rcc/tuning.toml", TREE.replace("somewhere else", "no such machine"));
+    let explain = |name: &str, value: &OsStr| {
+        let mut command =
+            command(&["explain", "--collective", "allreduce", "-n", "3", "-b", "32K", "--registered"]);
+        command.env_remove("RCC_TUNING").env(name, value);
+        finish(command)
+    };
+    let found = explain("XDG_CONFIG_HOME", folder.path().as_os_str()).ends(0);
+    assert!(found.out.contains("predicted to be the fastest"), "{}", found.out);
+    found.says("tuning.toml is passed over: it is of `no such machine`, and this is `");
+    explain("RCC_TUNING", place.as_ref())
+        .ends(0)
+        .says("tuning.toml is used, since it is named")
+        .shows("runs std::allreduce::tree");
+    let strange = OsString::from_vec([folder.path().as_os_str().as_bytes(), b"/caf\xe9.toml"].concat());
+    fs::write(&strange, TREE).unwrap();
+    explain("RCC_TUNING", &strange).ends(0).shows("runs std::allreduce::tree");
+    let error = explain("RCC_LOG", OsStr::from_bytes(b"\xff"));
+    error.ends(2).says("the value of RCC_LOG is not text in UTF-8");
+    fs::write(&place, vec![b' '; (4 << 20) + 1]).unwrap();
+    explain("RCC_TUNING", place.as_ref()).ends(2).says("it has more than 4 MiB");
 }
 
 #[test]

@@ -58,6 +58,9 @@ impl Library {
         }
         let shares: Vec<Share> = said.into_iter().map(|said| said.share).collect();
         let selection = Selection::of(machine::cores(machine::together(&shares)), options.tuning.clone());
+        if let Some(remark) = selection.remark.as_ref().filter(|_| inner.rank().0 == 0) {
+            tracing::warn!(target: "rcc::select", "{remark}");
+        }
         Ok(Library { standard: None, selection, cache: options.cache.clone().map(Cache::new) })
     }
 
@@ -104,7 +107,7 @@ impl Library {
 
     /// All that the plan for a call depends on.
     fn key(&self, ask: &Ask) -> CacheKey {
-        let Selection { topology, tunings } = &self.selection;
+        let Selection { topology, tunings, .. } = &self.selection;
         let text = format!("{ask:?} on {topology:?}");
         let digests: Vec<u8> = tunings.iter().flat_map(Tuning::digest).collect();
         CacheKey::of(&[b"standard", text.as_bytes(), &digests])

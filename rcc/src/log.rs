@@ -10,6 +10,7 @@
 //! | `rcc::cache` | what was found damaged, and what could not be written (debug) |
 //! | `rcc_runtime` | who has been waited for so long (warn) |
 
+use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 
 use runtime::error::{Error, Kind};
@@ -20,8 +21,13 @@ use tracing_subscriber::EnvFilter;
 /// # Errors
 /// [`Kind::Invalid`] if it makes no sense.
 pub fn to_stderr() -> Result<bool, Error> {
-    let Some(asked) = std::env::var("RCC_LOG").ok().filter(|asked| !asked.trim().is_empty()) else {
-        return Ok(false);
+    let asked = match std::env::var_os("RCC_LOG").map(OsString::into_string) {
+        None => return Ok(false),
+        Some(Err(_)) => {
+            return Err(Error::new(Kind::Invalid, "the value of RCC_LOG is not text in UTF-8"));
+        }
+        Some(Ok(asked)) if asked.trim().is_empty() => return Ok(false),
+        Some(Ok(asked)) => asked,
     };
     let filter = EnvFilter::builder().parse(&asked).map_err(|error| {
         let error = Error::new(Kind::Invalid, format!("RCC_LOG={asked} makes no sense: {error}"));

@@ -2,13 +2,22 @@
 //!
 //! In: variables of the environment, read here and nowhere else in this crate. Out: [`Options`].
 
+use std::ffi::OsString;
+use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use runtime::comm;
 use runtime::error::{Error, Kind};
 
-use crate::machine;
+use crate::convention;
 use crate::select::tuning::{self, Tuning};
+
+/// More than this is no tuning file.
+const MOST_TUNING: u64 = 4 << 20;
+
+/// A way to look up a variable. Those here name files, which need not be text.
+type Lookup<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
 /// What a communicator may be told.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,31 +45,16 @@ impl Default for Options {
 impl Options {
     /// What the environment says: plans lie in `RCC_CACHE_DIR`, else in `rcc` below `XDG_CACHE_HOME` or `~/.cache`. (`RCC_CACHE_DIR`
     /// that is empty: nowhere.) What was measured is in the file that `RCC_TUNING` names, else in `rcc/tuning.toml` below `XDG_CONFIG_HOME`
-    /// or `~/.config`, if that is there and of this machine. (`RCC_TUNING` that is empty: nowhere.)
+    /// or `~/.config`, if that is there; one that was not named counts only on the machine that it is of. (`RCC_TUNING` that is empty:
+    /// nowhere.)
     ///
     /// # Errors
     /// [`Kind::Invalid`] if the tuning file cannot be read, or is none.
     pub fn from_env() -> Result<Options, Error> {
         let tuning = match tuning_file(&variable) {
             None => None,
-            Some(File { path, named: true }) => {
-                let tuning = read_tuning(&path)?;
-                if !tuning.is_of(&machine::name()) {
-                    tracing::warn!(path = %path.display(), machine = tuning.machine, "tuned on another machine");
-                }
-                Some(tuning)
-            }
             Some(File { path, named: false }) if !path.exists() => None,
-            Some(File { path, named: false }) => {
-                let of_this = |tuning: &Tuning| {
-                    let is = tuning.is_of(&machine::name());
-                    if !is {
-                        tracing::info!(path = %path.display(), machine = tuning.machine, "of another machine: not used");
-                    }
-                    is
-                };
-                Some(read_tuning(&path)?).filter(of_this)
-            }
+            Some(File { path, named }) => Some(Tuning { named, ..read_tuning(&path)? }),
         };
         Ok(Options { cache: cache_folder(&variable), tuning, ..Options::default() })
     }
@@ -83,7 +77,12 @@ pub fn read_tuning(path: &Path) -> Result<Tuning, Error> {
         let error = Error::new(Kind::Invalid, format!("the tuning file {name} cannot be used: {why}"));
         error.help("write it anew with `rcc tune`, or name another with RCC_TUNING (empty: none)")
     };
-    let bytes = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
+    let mut bytes = Vec::new();
+    let read = fs::File::open(path).and_then(|file| file.take(MOST_TUNING + 1).read_to_end(&mut bytes));
+    read.map_err(|error| wrong(error.to_string()))?;
+    if bytes.len() as u64 > MOST_TUNING {
+        return Err(wrong(format!("it has more than {}", convention::show(MOST_TUNING))));
+    }
     let text = String::from_utf8(bytes).map_err(|_| wrong("it is not text in UTF-8".to_string()))?;
     tuning::parse(&text, &name).map_err(wrong)
 }
@@ -106,7 +105,7 @@ struct File {
     named: bool,
 }
 
-fn tuning_file(variable: &dyn Fn(&str) -> Option<String>) -> Option<File> {
+fn tuning_file(variable: Lookup<'_>) -> Option<File> {
     match variable("RCC_TUNING") {
         Some(said) if said.is_empty() => None,
         Some(said) => Some(File { path: said.into(), named: true }),
@@ -117,12 +116,12 @@ fn tuning_file(variable: &dyn Fn(&str) -> Option<String>) -> Option<File> {
     }
 }
 
-fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok()
+fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name)
 }
 
 /// Where compiled plans lie.
-fn cache_folder(variable: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
+fn cache_folder(variable: Lookup<'_>) -> Option<PathBuf> {
     match variable("RCC_CACHE_DIR") {
         Some(said) if said.is_empty() => None,
         Some(said) => Some(said.into()),
@@ -132,7 +131,7 @@ fn cache_folder(variable: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
 
 /// `rcc` in a folder that a variable names, else in one of the home folder. Relative ones do not count, as the specification of base
 /// directories says.
-fn place(variable: &dyn Fn(&str) -> Option<String>, name: &str, of_home: &str) -> Option<PathBuf> {
+fn place(variable: Lookup<'_>, name: &str, of_home: &str) -> Option<PathBuf> {
     let absolute = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let base = absolute(name).or_else(|| absolute("HOME").map(|home| home.join(of_home)));
     base.map(|base| base.join("rcc"))
@@ -140,16 +139,18 @@ fn place(variable: &dyn Fn(&str) -> Option<String>, name: &str, of_home: &str) -
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
+    use std::ffi::OsString;
+    use std::os::unix::ffi::OsStringExt;
+    use std::path::{Path, PathBuf};
 
-    use super::{File, cache_folder, tuning_file};
+    use runtime::error::Kind;
+
+    use super::{File, cache_folder, read_tuning, tuning_file};
 
     #[test]
     fn plans_lie_where_the_environment_says() {
         let folder = |set: &[(&str, &str)]| {
-            cache_folder(&|name| {
-                set.iter().find(|(known, _)| *known == name).map(|(_, value)| value.to_string())
-            })
+            cache_folder(&|name| set.iter().find(|(known, _)| *known == name).map(|(_, value)| value.into()))
         };
         let home = ("HOME", "/home/me");
         assert_eq!(folder(&[home]), Some(PathBuf::from("/home/me/.cache/rcc")));
@@ -163,13 +164,22 @@ mod tests {
     #[test]
     fn tuning_lies_where_the_environment_says() {
         let file = |set: &[(&str, &str)]| {
-            tuning_file(&|name| {
-                set.iter().find(|(known, _)| *known == name).map(|(_, value)| value.to_string())
-            })
+            tuning_file(&|name| set.iter().find(|(known, _)| *known == name).map(|(_, value)| value.into()))
         };
         let of = |path: &str, named| Some(File { path: path.into(), named });
         assert_eq!(file(&[("HOME", "/me")]), of("/me/.config/rcc/tuning.toml", false));
         assert_eq!(file(&[("RCC_TUNING", "t.toml"), ("HOME", "/me")]), of("t.toml", true));
         assert_eq!(file(&[("RCC_TUNING", ""), ("HOME", "/me")]), None);
+    }
+
+    #[test]
+    fn files_of_any_name_are_found_and_read_no_further_than_makes_sense() {
+        let strange = OsString::from_vec(b"/caf\xe9/tuning.toml".to_vec());
+        let set = |name: &str| (name == "RCC_TUNING" || name == "RCC_CACHE_DIR").then(|| strange.clone());
+        assert_eq!(tuning_file(&set), Some(File { path: strange.clone().into(), named: true }));
+        assert_eq!(cache_folder(&set), Some(strange.clone().into()));
+        let error = read_tuning(Path::new("/dev/zero")).unwrap_err();
+        assert_eq!(error.kind, Kind::Invalid);
+        assert!(error.message.contains("/dev/zero cannot be used: it has more than 4 MiB"), "{error}");
     }
 }

@@ -84,7 +84,7 @@ fn what_was_measured_counts_and_the_others_are_told_why_not() {
 #[test]
 fn every_collective_is_selected_for_and_each_algorithm_has_its_reason() {
     let loaded = pipeline::load(&[], &Limits::default());
-    let selection = Selection { topology: machine::cores(2), tunings: Vec::new() };
+    let selection = Selection::only(machine::cores(2), Vec::new());
     for collective in Collective::ALL {
         for (ranks, bytes) in [(1, 64), (3, 8), (4, 32 << 10), (4, 4 << 20), (20, 4 << 10)] {
             let both = collective.runs_in_place();
@@ -176,6 +176,34 @@ fn what_is_no_tuning_file_is_refused_with_the_row() {
     ] {
         let error = parse(&text, "x").unwrap_err();
         assert!(error.contains(says), "{says}: {error}");
+    }
+}
+
+/// What was measured elsewhere, or with other cores, counts only if it was named; and it is told either way.
+#[test]
+fn a_tuning_of_another_machine_is_passed_over_with_its_reason() {
+    let loaded = pipeline::load(&[], &Limits::default());
+    let text = format!("{HEAD}{}", row(6, 32 << 10, &[("tree", 9.0)]));
+    let here = |text: &str| text.replace("\"here\"", &format!("\"{}\"", machine::name()));
+    for (named, text, says) in [
+        (false, here(&text), None),
+        (true, here(&text), None),
+        (false, text.clone(), Some("t.toml is passed over: it is of `here`, and this is ")),
+        (true, text.clone(), Some("t.toml is used, since it is named: it is of `here`")),
+        (
+            false,
+            here(&text).replace("cores = 2", "cores = 4"),
+            Some("t.toml is passed over: it is of 4 cores, and ranks have 2 together here"),
+        ),
+    ] {
+        let tuning = Tuning { named, ..parse(&text, "t.toml").unwrap() };
+        let selection = Selection::of(machine::cores(2), Some(tuning));
+        let remark = selection.remark.as_deref();
+        assert_eq!(remark.is_some(), says.is_some(), "{remark:?}");
+        assert!(says.is_none_or(|says| remark.unwrap().contains(says)), "{remark:?}");
+        let selected = selection.select(&loaded, &ask(Collective::Allreduce, 6, 32 << 10)).unwrap();
+        let counts = named || says.is_none();
+        assert_eq!(matches!(selected.verdict.because, Because::Measured { us: 9.0, .. }), counts, "{text}");
     }
 }
 

@@ -31,6 +31,8 @@ struct Told {
     memory: &'static str,
     in_place: bool,
     topology: String,
+    /// What became of a tuning file that was measured on another machine.
+    remark: Option<String>,
     /// Null: the call goes without a plan.
     algorithm: Option<String>,
     /// The digest of its plan.
@@ -63,6 +65,7 @@ pub(super) fn run(name: &str, args: &args::Explain, output: &mut Output) -> Resu
     let ranks = args.ranks.as_ref().map_or(8, |shape| shape::ranks(shape));
     let selection = machine::selection(args.topology.as_deref(), args.tuning.as_deref())?;
     machine::large_enough(&selection.topology, ranks)?;
+    machine::tell_remark(&selection, output);
     let loaded = pipeline::load(&[], &Limits::default());
     let mut all = Vec::new();
     for &bytes in &args.bytes {
@@ -146,6 +149,7 @@ impl Told {
             memory: if ask.registered { "registered" } else { "plain" },
             in_place: call.in_place,
             topology: selection.topology.name.clone(),
+            remark: selection.remark.clone(),
             algorithm,
             plan,
             slots: geometry.map(|geometry| geometry.slots),

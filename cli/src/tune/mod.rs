@@ -49,7 +49,7 @@ pub(crate) fn run(args: &args::Tune, output: &mut Output) -> Result<(), Failure>
     ));
     tell_classes(args, &cells, output);
     let loaded = pipeline::load(&[], &Limits::default());
-    let selection = Selection { topology: rcc::machine::here(), tunings: Vec::new() };
+    let selection = Selection::only(rcc::machine::here(), Vec::new());
     let most = MOST[usize::from(args.quick)];
     let stop = stop_signals()?;
     let began = Instant::now();
@@ -143,6 +143,7 @@ fn joined(known: Option<Tuning>, rows: Vec<Row>) -> Tuning {
     all.sort_by_key(key);
     Tuning {
         source: String::new(),
+        named: true,
         machine: rcc::machine::name(),
         cores: cores(),
         date: today(),

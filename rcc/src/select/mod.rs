@@ -27,6 +27,7 @@ use self::tuning::{Entry, Row, Tuning};
 pub use self::verdict::{Because, Other, Verdict};
 use crate::collective::Collective;
 use crate::definition;
+use crate::machine;
 use crate::make::{self, Candidate, Excluded, How, Made, NotMade, Open};
 
 /// What is predicted to take longer than so many times the fastest is not worth measuring.
@@ -39,6 +40,8 @@ pub struct Selection {
     pub topology: Topology,
     /// What was measured, first what counts first.
     pub tunings: Vec<Tuning>,
+    /// What was measured on another machine: what became of it, and why.
+    pub remark: Option<String>,
 }
 
 /// What was selected.
@@ -62,10 +65,22 @@ pub enum Unselected {
 }
 
 impl Selection {
-    /// For this machine as the cost model sees it, and what was measured on machines of its class.
+    /// For this machine as the cost model sees it, by a tuning and by what was measured on machines of its class. A tuning of another machine,
+    /// or of other cores, is passed over if it was only looked for.
     pub fn of(topology: Topology, tuning: Option<Tuning>) -> Selection {
+        let remark = tuning.as_ref().and_then(|tuning| {
+            let why = tuning.differs(&machine::name(), tuning::cores(&topology))?;
+            let what = if tuning.named { "used, since it is named" } else { "passed over" };
+            Some(format!("{} is {what}: {why}", tuning.source))
+        });
+        let tuning = tuning.filter(|tuning| tuning.named || remark.is_none());
         let tunings = tuning.into_iter().chain(tuning::builtin(&topology)).collect();
-        Selection { topology, tunings }
+        Selection { topology, tunings, remark }
+    }
+
+    /// By no more than tunings that are named, and the cost model.
+    pub fn only(topology: Topology, tunings: Vec<Tuning>) -> Selection {
+        Selection { topology, tunings, remark: None }
     }
 
     /// The plan for a call.

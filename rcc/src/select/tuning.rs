@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use compiler::cost::topology::Topology;
+use compiler::cost::topology::{Engine, Topology};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
@@ -28,6 +28,8 @@ const BUILTIN: [(u32, &str); 1] = [(2, include_str!("2-cores.toml"))];
 pub struct Tuning {
     /// Where it comes from, for reports.
     pub source: String,
+    /// It was asked for by its name: then it counts on every machine. One that was only looked for counts on its own.
+    pub named: bool,
     /// The machine, as `/proc/cpuinfo` calls it.
     pub machine: String,
     /// How many cores ranks could use.
@@ -117,12 +119,17 @@ fn four() -> u32 {
     4
 }
 
+/// The cores that ranks share on a machine.
+pub(super) fn cores(topology: &Topology) -> Option<u32> {
+    match topology.engine {
+        Engine::Shared { cores, .. } => Some(cores),
+        Engine::Own { .. } => None,
+    }
+}
+
 /// What is built in for machines like this one.
 pub(super) fn builtin(topology: &Topology) -> Option<Tuning> {
-    let cores = match topology.engine {
-        compiler::cost::topology::Engine::Shared { cores, .. } => cores,
-        compiler::cost::topology::Engine::Own { .. } => return None,
-    };
+    let cores = cores(topology)?;
     let (_, text) = BUILTIN.iter().find(|(has, _)| *has == cores)?;
     parse(text, &format!("built in, for {cores} cores")).ok()
 }
@@ -151,6 +158,7 @@ pub fn parse(text: &str, source: &str) -> Result<Tuning, String> {
     let rows = rows.map(|(at, row)| read(row).map_err(|why| format!("row {}: {why}", at + 1)));
     Ok(Tuning {
         source: source.to_string(),
+        named: true,
         machine: file.machine,
         cores: file.cores,
         date: file.date,
@@ -203,6 +211,20 @@ impl Tuning {
     /// Whether it was measured on the machine of this name.
     pub fn is_of(&self, machine: &str) -> bool {
         self.machine == plain(machine)
+    }
+
+    /// What is different on the machine that it was measured on, if anything is.
+    pub(super) fn differs(&self, machine: &str, cores: Option<u32>) -> Option<String> {
+        let machine = plain(machine);
+        match cores.filter(|&cores| cores != self.cores) {
+            _ if self.machine != machine => {
+                Some(format!("it is of `{}`, and this is `{machine}`", self.machine))
+            }
+            Some(cores) => {
+                Some(format!("it is of {} cores, and ranks have {cores} together here", self.cores))
+            }
+            None => None,
+        }
     }
 
     /// As a file.
