@@ -625,6 +625,18 @@ rcc_status_t rcc_start(const struct rcc_call_t *call, struct rcc_request_t **req
 rcc_status_t rcc_group(const struct rcc_call_t *const *calls, size_t count);
 
 /**
+ * The algorithm whose plan a call would run (a call of at most 4 KiB: if it did not go without one), opened. All
+ * ranks call it. It can be called as any other, with the buffers of its collective by their names in
+ * stdlib/collectives.coll; the name tells which it is.
+ *
+ * The caller answers for it that:
+ * As for rcc_call; nothing is read from or written to buffers. `algorithm` may be written, or is NULL, which is
+ * refused.
+ */
+rcc_status_t rcc_select(const struct rcc_call_t *call,
+                        rcc_algorithm_t *algorithm);
+
+/**
  * Every rank ends with the reduction of all ranks' `send` in `recv`; both have `count` elements. In place:
  * recv == send.
  *

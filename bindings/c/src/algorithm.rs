@@ -91,7 +91,7 @@ impl Comm {
     }
 
     /// The handle of an algorithm.
-    fn keep(&mut self, algorithm: Algorithm) -> rcc_algorithm_t {
+    pub(crate) fn keep(&mut self, algorithm: Algorithm) -> rcc_algorithm_t {
         let known = self.algorithms.iter().position(|known| known.algorithm == algorithm);
         let place = known.unwrap_or_else(|| {
             let name = text(self.plan(algorithm).header.algorithm.clone());

@@ -243,6 +243,22 @@ pub(crate) unsafe fn start(call: &rcc_call_t, request: *mut *mut rcc_request_t) 
     Ok(())
 }
 
+/// The algorithm that a call would run.
+///
+/// # Safety
+/// As `rcc_select` says.
+pub(crate) unsafe fn select(call: &rcc_call_t) -> Result<rcc_algorithm_t, Error> {
+    let mut comm = enter(call.comm)?;
+    // SAFETY: the caller's promise.
+    match unsafe { asked(&comm, call) }?.what {
+        What::Standard(call, ..) => {
+            let selected = comm.inner.select(&call)?;
+            Ok(comm.keep(selected))
+        }
+        What::Own(..) => Ok(call.algorithm),
+    }
+}
+
 /// Launches calls together.
 ///
 /// # Safety

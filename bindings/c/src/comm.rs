@@ -325,3 +325,50 @@ pub unsafe extern "C" fn rcc_comm_size(comm: *mut rcc_comm_t, size: *mut u32) ->
         Ok(())
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::CStr;
+    use std::mem::MaybeUninit;
+
+    use super::*;
+    use crate::status::rcc_last_error;
+
+    fn alone() -> *mut rcc_comm_t {
+        let mut comm = std::ptr::null_mut();
+        let (none, secret) = (std::ptr::null(), c"secret".as_ptr());
+        // SAFETY: what is not NULL is there.
+        let made = unsafe { rcc_comm_connect(0, 1, none, secret, std::ptr::null(), &raw mut comm) };
+        assert_eq!(made, rcc_status_t::RCC_SUCCESS);
+        comm
+    }
+
+    fn said() -> String {
+        // SAFETY: text of this library's, until the next call fails.
+        unsafe { CStr::from_ptr(rcc_last_error()) }.to_str().unwrap().to_string()
+    }
+
+    #[test]
+    fn a_panic_within_a_communicator_ends_it_and_frees_it() {
+        let comm = alone();
+        let panicked = guard(|| {
+            let _inside = enter(comm)?;
+            panic!("for a test")
+        });
+        assert_eq!(panicked, rcc_status_t::RCC_ERROR_INTERNAL);
+        assert!(said().contains("for a test"));
+        assert_eq!(rcc_comm_failure(comm), rcc_status_t::RCC_ERROR_ABORTED);
+        assert!(said().contains("rcc panicked"), "{}", said());
+        assert_eq!(rcc_comm_destroy(comm), rcc_status_t::RCC_SUCCESS);
+    }
+
+    #[test]
+    fn outputs_are_set_also_where_nothing_comes_of_it() {
+        let mut part = MaybeUninit::uninit();
+        // SAFETY: there is room.
+        let refused = unsafe { rcc_comm_split(std::ptr::null_mut(), 0, 0, part.as_mut_ptr()) };
+        assert_eq!(refused, rcc_status_t::RCC_ERROR_INVALID);
+        // SAFETY: it was written.
+        assert!(unsafe { part.assume_init() }.is_null());
+    }
+}

@@ -7,11 +7,11 @@ use std::ffi::c_void;
 use std::mem::MaybeUninit;
 
 use crate::algorithm::{rcc_algorithm_t, rcc_buffer_t};
-use crate::calls::{launch, make, of, rcc_call_t, start, with};
+use crate::calls::{launch, make, of, rcc_call_t, select, start, with};
 use crate::comm::{enter, rcc_comm_t};
 use crate::request::rcc_request_t;
 use crate::status::{guard, rcc_status_t};
-use crate::strings::{list, sized};
+use crate::strings::{list, out, sized};
 use crate::values::{RCC_SUM, rcc_collective_t, rcc_dtype_t, rcc_op_t};
 
 /// Makes a call; returns when the result is there and nobody touches the buffers any more. As the function
@@ -67,6 +67,29 @@ pub unsafe extern "C" fn rcc_group(calls: *const *const rcc_call_t, count: usize
         }
         // SAFETY: the caller's promise.
         unsafe { launch(calls) }
+    })
+}
+
+/// The algorithm whose plan a call would run (a call of at most 4 KiB: if it did not go without one), opened. All
+/// ranks call it. It can be called as any other, with the buffers of its collective by their names in
+/// stdlib/collectives.coll; the name tells which it is.
+///
+/// # Safety
+/// As for rcc_call; nothing is read from or written to buffers. `algorithm` may be written, or is NULL, which is
+/// refused.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rcc_select(
+    call: *const rcc_call_t,
+    algorithm: *mut rcc_algorithm_t,
+) -> rcc_status_t {
+    guard(|| {
+        // SAFETY: the caller's promise.
+        let algorithm = unsafe { out(algorithm, 0, "algorithm") }?;
+        // SAFETY: the caller's promise.
+        let call = unsafe { sized(call, "call") }?;
+        // SAFETY: the caller's promise.
+        *algorithm = unsafe { select(&call) }?;
+        Ok(())
     })
 }
 

@@ -252,6 +252,26 @@ static void own_algorithm(const char *plan) {
         for (size_t i = 0; i < MANY; i++) CHECK(result[i] == (double)(ranks_sum(size) + size * i));
         if (!in_place) free(result);
     }
+    /* What a standard call would run, by its names. */
+    rcc_call_t call = RCC_CALL_INIT;
+    rcc_algorithm_t selected, again;
+    call.comm = comm;
+    call.dtype = RCC_F64;
+    call.send = call.recv = sum;
+    call.count = MANY;
+    OK(rcc_select(&call, &selected));
+    OK(rcc_select(&call, &again));
+    OK(rcc_algorithm_name(comm, selected, &name));
+    CHECK(selected == again && strlen(name) > 0);
+    rcc_buffer_t data = {"data", sum, sum, MANY};
+    for (size_t i = 0; i < MANY; i++) sum[i] = (double)(rank + i);
+    OK(rcc_run(comm, selected, RCC_F64, RCC_SUM, &data, 1));
+    for (size_t i = 0; i < MANY; i++) CHECK(sum[i] == (double)(ranks_sum(size) + size * i));
+    call.recv = NULL;
+    INVALID("`recv` is NULL", rcc_select(&call, &selected));
+    CHECK(selected == 0);
+    INVALID("`call` is NULL", rcc_select(NULL, &selected));
+    INVALID("`algorithm` is NULL", rcc_select(&call, NULL));
     free(x);
     free(y);
     free(sum);
