@@ -5,6 +5,7 @@
 mod harness;
 
 use std::net::TcpListener;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use harness::{Link, Program, clean, compile, launch, passes};
@@ -26,6 +27,27 @@ fn under_rcc_launch() {
         says_pi(&passes(launch), world);
     }
     assert!(std::fs::read_dir(&plans).unwrap().count() > 0);
+}
+
+/// The log is for those who ask for it.
+#[test]
+fn nothing_is_printed_unless_the_log_is_asked_for() {
+    let Program { path, folder } = compile("cc", "c11", EXAMPLE, Link::Shared);
+    let said = |log: &str| {
+        // The command would heed it, too.
+        let mut launch = launch(2, Path::new("env"));
+        let output = launch.arg(format!("RCC_LOG={log}")).arg(&path).output().unwrap();
+        (output.status.success(), String::from_utf8(output.stderr).unwrap())
+    };
+    assert_eq!(said(""), (true, String::new()));
+    let (well, selected) = said("rcc::select=debug");
+    assert!(well && selected.contains("collective=\"allreduce\""), "{selected}");
+    let (well, refused) = said("rcc::select=loud");
+    assert!(
+        !well && refused.contains("RCC_ERROR_INVALID: RCC_LOG=rcc::select=loud makes no sense"),
+        "{refused}"
+    );
+    drop(folder);
 }
 
 #[test]

@@ -46,7 +46,7 @@ impl Communicator {
         Ok(Call { collective, elements, blocks, dtype, op, root, in_place, registered })
     }
 
-    /// The same plan, combining by an operator of the user's own, which takes the place of [`Op::Sum`].
+    /// The same plan, combining by an operator of the user's own, which takes the place of [`Op::Sum`](crate::Op).
     ///
     /// # Errors
     /// [`Kind::Invalid`] if the operator's name is empty or too long.

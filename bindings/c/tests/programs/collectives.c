@@ -264,7 +264,7 @@ int main(void) {
     OK(rcc_comm_rank(comm, &rank));
     OK(rcc_comm_size(comm, &size));
     CHECK(size <= 4);
-    void *halves[2] = {malloc(8 * MOST * size), malloc(8 * MOST * size)}, *lent[2];
+    void *halves[2] = {malloc(8 * MOST * size + 8), malloc(8 * MOST * size + 8)}, *lent[2];
     CHECK(halves[0] != NULL && halves[1] != NULL);
     for (int dtype = RCC_F32; dtype <= RCC_U64; dtype++) {
         /* Of small calls, of those that need a plan, and of none. */
@@ -273,6 +273,12 @@ int main(void) {
         all_of(1, dtype, 0, 0, halves[0], halves[1]);
     }
     all_of(MOST, RCC_F64, 1, 0, halves[0], halves[1]);
+    /* Elements may lie at any address. */
+    for (int dtype = RCC_F32; dtype <= RCC_U64; dtype++) {
+        if (rcc_dtype_size(dtype) == 1) continue;
+        all_of(5, dtype, 0, 0, (char *)halves[0] + 1, (char *)halves[1] + 3);
+        all_of(MOST, dtype, 0, 0, (char *)halves[0] + 3, (char *)halves[1] + 1);
+    }
     OK(rcc_all_reduce(comm, NULL, NULL, 0, RCC_F32, RCC_SUM));
     OK(rcc_all_to_all(comm, NULL, NULL, 0, RCC_F32));
     for (int half = 0; half < 2; half++) {
