@@ -3,6 +3,7 @@
 //! In: `grammar::ast::File`s (the user's and the standard library's) and a world shape. Out: a
 //! `plan::VerifiedPlan`, or diagnostics. `pipeline` names every pass on one screen.
 
+pub mod belongs;
 pub mod check;
 pub mod choice;
 pub mod chooser;

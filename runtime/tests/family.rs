@@ -549,3 +549,20 @@ fn who_has_ended_meets_nobody() {
     let gathered = alone.gather("words", b"x").map(|_| ()).unwrap_err();
     assert_eq!([split.kind, gathered.kind], [Kind::Aborted; 2], "{split}, {gathered}");
 }
+
+/// What a communicator has opened is none of another one's, also if that has come to lie where the first one was.
+#[test]
+fn plans_are_refused_by_every_other_communicator() {
+    let one = || Communicator::threads(1, &options(LONG)).unwrap().remove(0);
+    let mut stale = Vec::new();
+    for seed in 0..20 {
+        let mut comm = one();
+        let id = comm.open(&ring(1)).unwrap();
+        checked(&mut comm, id, shape(10), seed).unwrap();
+        for &other in &stale {
+            assert_eq!(comm.has_opened(other).unwrap_err().kind, Kind::Invalid);
+            assert_eq!(comm.memory(other, shape(10)).unwrap_err().kind, Kind::Invalid);
+        }
+        stale.push(id);
+    }
+}

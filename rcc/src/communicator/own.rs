@@ -7,10 +7,12 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use compiler::belongs;
 use compiler::chooser::{Effort, Fixed};
+use compiler::elaborate::Request;
 use compiler::limits::Limits;
 use compiler::options::Direct;
-use compiler::pipeline;
+use compiler::pipeline::{self, Loaded};
 use plan::dtype::{Dtype, Op};
 use plan::ids::BufferId;
 use plan::plan::{Forms, Plan, Role};
@@ -144,7 +146,11 @@ impl Communicator {
             CacheKey::of(&[b"program", &source.digest(), format!("{world} on {topology:?}").as_bytes()]);
         let of_world = |plan: &Plan| plan.header.ranks == world;
         let made = handed_out(&mut self.inner, &of_world, &mut || {
-            if let Some(made) = library.cached(&key, &of_world) {
+            let limits = Limits::default();
+            let (loaded, request) = found(source, world, &limits)?;
+            // A verified plan keeps the promise that it carries; that it is the program's is for the program to say.
+            let of_program = |plan: &Plan| belongs::is_of(plan, &loaded.program, &request, &limits);
+            if let Some(made) = library.cached(&key, &of_program) {
                 return Ok(made);
             }
             let how = How {
@@ -153,9 +159,9 @@ impl Communicator {
                 forms: Forms { disjoint: true, same: true },
                 effort: Effort::Quick,
                 topology: topology.clone(),
-                limits: Limits::default(),
+                limits,
             };
-            let made = compiled(source, world, &how)?;
+            let made = compiled(&loaded, &request, source.bytes, &how)?;
             library.keep(&key, &made);
             Ok(made)
         })?;
@@ -183,13 +189,13 @@ impl Communicator {
     }
 }
 
-/// The plan of a program.
-fn compiled(source: &Source, world: u32, how: &How) -> Result<Made, Error> {
+/// A program that is right, and what is asked of it.
+fn found(source: &Source, world: u32, limits: &Limits) -> Result<(Loaded, Request), Error> {
     let files: Vec<_> = match source.text.is_empty() {
         true => Vec::new(),
         false => vec![(source.name.clone(), source.text.clone().into_bytes())],
     };
-    let loaded = pipeline::load(&files, &how.limits);
+    let loaded = pipeline::load(&files, limits);
     if !loaded.diagnostics.is_empty() {
         return Err(told(&loaded.diagnostics, &loaded));
     }
@@ -230,8 +236,13 @@ fn compiled(source: &Source, world: u32, how: &How) -> Result<Made, Error> {
         .and_then(|shape| Ok((shape, request::given(algorithm, &source.params)?)))
         .and_then(|(shape, given)| request::one_root(program, id, &shape, &given))
         .map_err(misuse)?;
-    let made = how.make(&loaded, &request, source.bytes, &mut |_| {});
-    let made = made.map_err(|failure| not_made(NotMade::Failed(failure), &loaded))?;
+    Ok((loaded, request))
+}
+
+/// Its plan.
+fn compiled(loaded: &Loaded, request: &Request, bytes: Option<u64>, how: &How) -> Result<Made, Error> {
+    let made = how.make(loaded, request, bytes, &mut |_| {});
+    let made = made.map_err(|failure| not_made(NotMade::Failed(failure), loaded))?;
     let plan = made.compiled.plan;
     let slots = made.chosen.best.map(|best| best.0.slots);
     let geometry = Geometry::of_any_call(&plan)?;

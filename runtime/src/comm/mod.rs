@@ -40,7 +40,7 @@ mod sync;
 use std::ops::Range;
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use plan::dtype::Op;
@@ -104,15 +104,29 @@ impl Default for Options {
 /// A plan that a communicator has opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PlanId {
-    /// Which communicator's: the address of something that is its own.
-    of: usize,
+    /// Which communicator's.
+    of: Tag,
     index: u32,
     /// The user's operator that its calls combine by; from 1, or 0.
     operator: u32,
 }
 
+/// What tells a communicator from all others that this process has, or has had. (An address would come again.)
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Tag(u64);
+
+impl Tag {
+    /// One that there was not before.
+    fn new() -> Tag {
+        // Nothing depends on its value: no more is shared by all of the process than that no two are equal.
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Tag(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
 /// One rank among others.
 pub struct Communicator {
+    tag: Tag,
     seat: Seat,
     plans: Vec<Opened>,
     operators: Vec<User>,
@@ -187,6 +201,7 @@ impl Communicator {
         let patience = Patience { policy, stalled: options.stalled, late: options.late };
         let (same, with) = (Arc::clone(&hall), Arc::clone(family));
         Communicator {
+            tag: Tag::new(),
             seat: Seat::new(Arc::clone(&hall), rank, patience, options.warn, family),
             plans: Vec::new(),
             operators: Vec::new(),
@@ -301,7 +316,7 @@ impl Communicator {
         inside.lanes.extend(lanes);
         drop(inside);
         self.plans.push(Opened { plan: Arc::clone(plan), first, next: 0 });
-        Ok(PlanId { of: self.tag(), index: self.plans.len() as u32 - 1, operator: 0 })
+        Ok(PlanId { of: self.tag, index: self.plans.len() as u32 - 1, operator: 0 })
     }
 
     /// Whether a plan is one of this communicator.
@@ -317,7 +332,7 @@ impl Communicator {
     /// # Panics
     /// If it is a plan of another communicator.
     pub fn plan(&self, plan: PlanId) -> &Arc<VerifiedPlan> {
-        assert_eq!(plan.of, self.tag(), "a plan of another communicator");
+        assert_eq!(plan.of, self.tag, "a plan of another communicator");
         &self.plans[plan.index as usize].plan
     }
 
@@ -504,12 +519,7 @@ impl Communicator {
 
     fn opened(&self, plan: PlanId) -> Result<&Opened, Error> {
         let none = || Error::new(Kind::Invalid, "the plan was opened by another communicator");
-        self.plans.get(plan.index as usize).filter(|_| plan.of == self.tag()).ok_or_else(none)
-    }
-
-    /// What tells this communicator from others.
-    fn tag(&self) -> usize {
-        Arc::as_ptr(self.seat.engine()).addr()
+        self.plans.get(plan.index as usize).filter(|_| plan.of == self.tag).ok_or_else(none)
     }
 }
 
