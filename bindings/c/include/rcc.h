@@ -936,7 +936,8 @@ rcc_status_t rcc_op_create(const char *name,
                            rcc_op_t *op);
 
 /**
- * Frees an operator that was made. Calls that are under way with it go on.
+ * Frees an operator that was made. Calls that are under way with it go on. A communicator that has called with one of
+ * a function remembers it until it is destroyed: make it once, not for each call.
  */
 rcc_status_t rcc_op_free(rcc_op_t op);
 

@@ -63,8 +63,6 @@ unsafe impl Sized for rcc_call_t {
 struct Asked<'a> {
     what: What<'a>,
     combine: Combine,
-    /// Registered memory that it has.
-    pieces: Vec<Arc<Piece>>,
 }
 
 enum What<'a> {
@@ -91,7 +89,6 @@ unsafe fn asked<'a>(comm: &Comm, call: &rcc_call_t) -> Result<Asked<'a>, Error> 
         )));
     }
     let size = dtype.size() as usize;
-    let mut pieces = Vec::new();
     if call.algorithm != 0 {
         let algorithm = comm.algorithm(call.algorithm)?;
         // SAFETY: the caller's promise.
@@ -107,18 +104,15 @@ unsafe fn asked<'a>(comm: &Comm, call: &rcc_call_t) -> Result<Asked<'a>, Error> 
                 return Err(invalid(format!("`send` and `recv` of the buffer `{name}` are NULL")));
             }
             let bytes = bytes_of(buffer.count, size)?;
-            let side = |start: *mut c_void| match start.is_null() && bytes > 0 {
+            let side = |start: *mut c_void| match start.is_null() {
                 true => Ok(None),
                 false => at(start, bytes, name).map(Some),
             };
             let (send, recv) = (side(buffer.send.cast_mut())?, side(buffer.recv)?);
-            let sides: Vec<At> = [send, recv].into_iter().flatten().collect();
-            let found: Option<Vec<_>> = sides.iter().map(|&at| comm.piece(at).cloned()).collect();
-            let registered = found.is_some();
-            pieces.extend(found.into_iter().flatten());
+            let registered = [send, recv].into_iter().flatten().all(|at| comm.piece(at).is_some());
             named.push(NamedAt { name, send, recv, registered });
         }
-        return Ok(Asked { what: What::Own(algorithm, dtype, named), combine, pieces });
+        return Ok(Asked { what: What::Own(algorithm, dtype, named), combine });
     }
     let collective = collective(call.collective)?;
     let (rank, world) = (comm.inner.rank(), comm.inner.world());
@@ -151,16 +145,22 @@ unsafe fn asked<'a>(comm: &Comm, call: &rcc_call_t) -> Result<Asked<'a>, Error> 
             Collective::Alltoall => false,
             _ => from == to,
         };
-    let mut registered = false;
-    if comm.has_pieces() && block > 0 {
-        let both = [send, recv].into_iter().filter(|at| at.bytes > 0);
-        let found: Option<Vec<_>> = both.map(|at| comm.piece(at).cloned()).collect();
-        registered = found.is_some();
-        pieces.extend(found.into_iter().flatten());
-    }
+    let piece = |at: &At| at.bytes == 0 || comm.piece(*at).is_some();
+    let registered = comm.has_pieces() && block > 0 && piece(&send) && piece(&recv);
     let (elements, op) = (call.count as u64, combine.op());
     let standard = StandardCall { collective, elements, dtype, op, root, in_place, registered };
-    Ok(Asked { what: What::Standard(standard, send, recv), combine, pieces })
+    Ok(Asked { what: What::Standard(standard, send, recv), combine })
+}
+
+/// The registered memory that a call has.
+fn pieces(comm: &Comm, what: &What<'_>) -> Vec<Arc<Piece>> {
+    let of = |at: &At| comm.piece(*at).cloned();
+    match what {
+        What::Standard(_, send, recv) => [send, recv].into_iter().filter_map(of).collect(),
+        What::Own(_, _, named) => {
+            named.iter().flat_map(|one| [one.send, one.recv]).flatten().filter_map(|at| of(&at)).collect()
+        }
+    }
 }
 
 /// Some memory, if it is one.
@@ -238,7 +238,8 @@ pub(crate) unsafe fn start(call: &rcc_call_t, request: *mut *mut rcc_request_t) 
     // SAFETY: the caller's promise.
     let Prepared { plan, shape, buffers } = unsafe { prepared(&mut comm, &asked) }?;
     let place = request::reserve()?;
-    let started = comm.inner.runtime().start_with(plan, shape, asked.pieces, |_| Ok(buffers));
+    let kept = pieces(&comm, &asked.what);
+    let started = comm.inner.runtime().start_with(plan, shape, kept, |_| Ok(buffers));
     *request = request::fill(place, started.map_err(|refused| refused.error)?);
     Ok(())
 }

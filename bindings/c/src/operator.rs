@@ -127,7 +127,8 @@ pub unsafe extern "C" fn rcc_op_create(
     })
 }
 
-/// Frees an operator that was made. Calls that are under way with it go on.
+/// Frees an operator that was made. Calls that are under way with it go on. A communicator that has called with one of
+/// a function remembers it until it is destroyed: make it once, not for each call.
 #[unsafe(no_mangle)]
 pub extern "C" fn rcc_op_free(op: rcc_op_t) -> rcc_status_t {
     guard(|| {

@@ -295,6 +295,9 @@ static void programs(rcc_comm_t *comm) {
     rcc_buffer_t bad[] = {{"z", &x[0], NULL, 1}, {"y", &x[0], NULL, 1}, {"x", NULL, NULL, 1}, {NULL, x, x, 1}};
     OK(rcc_run(comm, algorithm, RCC_F32, RCC_SUM, good, 2));
     CHECK(x[1] == 1);
+    good[0].count = good[1].count = 0;
+    OK(rcc_run(comm, algorithm, RCC_F32, RCC_SUM, good, 2));
+    good[0].count = good[1].count = 1;
     INVALID("is no algorithm of this communicator", rcc_run(comm, foreign, RCC_F32, RCC_SUM, good, 2));
     INVALID("is no algorithm of this communicator", rcc_run(comm, algorithm + 7, RCC_F32, RCC_SUM, good, 2));
     INVALID("is no algorithm of this communicator", rcc_algorithm_name(comm, foreign, &name));
