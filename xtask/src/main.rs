@@ -6,6 +6,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "a tool that runs commands and times them")]
 
+mod library;
 mod peers;
 mod suites;
 
@@ -42,6 +43,8 @@ enum Command {
     List,
     /// Writes the header of the C interface anew, of its source.
     Header,
+    /// Installs the C library below a folder, for programs to be built and linked with.
+    Library(library::Args),
     /// Comparisons with what others have.
     Bench {
         #[command(subcommand)]
@@ -71,6 +74,7 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Command::Header => suites::header(),
+        Command::Library(args) => library::run(&args),
         Command::Bench { with: With::Peers(args) } => peers::run(&args),
     }
 }

@@ -57,6 +57,40 @@ fn linked_with_the_archive() {
     drop(folder);
 }
 
+/// As `cargo xtask library` installs it, and pkg-config, where that is, finds it.
+#[test]
+fn installed() {
+    let folder = tempfile::tempdir().unwrap();
+    let prefix = folder.path().join("below/here");
+    let mut install = clean(env!("CARGO"));
+    install.args(["xtask", "library", "--profile", "dev", "--prefix"]).arg(&prefix);
+    let said = passes(install);
+    for file in ["lib/librcc.so", "lib/librcc.a", "include/rcc.h", "lib/pkgconfig/rcc.pc"] {
+        assert!(prefix.join(file).exists() && said.contains(file), "{file}: {said}");
+    }
+    let lib = prefix.join("lib");
+    let mut flags = vec![
+        format!("-I{}", prefix.join("include").display()),
+        format!("-L{}", lib.display()),
+        "-lrcc".to_string(),
+    ];
+    let mut config = Command::new("pkg-config");
+    config.args(["--cflags", "--libs", "rcc"]).env("PKG_CONFIG_PATH", lib.join("pkgconfig"));
+    match config.output() {
+        Ok(found) => {
+            let found = String::from_utf8(found.stdout).unwrap();
+            assert_eq!(found.split_whitespace().collect::<Vec<_>>(), flags);
+        }
+        Err(_) => eprintln!("not asked: there is no pkg-config"),
+    }
+    flags.push(format!("-Wl,-rpath,{}", lib.display()));
+    let program = folder.path().join("program");
+    let mut cc = Command::new("cc");
+    cc.args(["-std=c11", "-o"]).arg(&program).arg(harness::own(EXAMPLE)).args(&flags);
+    passes(cc);
+    says_pi(&passes(launch(2, &program)), 2);
+}
+
 #[test]
 fn with_torchruns_variables() {
     let Program { path, folder } = compile("cc", "c11", EXAMPLE, Link::Shared);
