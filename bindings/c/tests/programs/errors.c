@@ -329,7 +329,9 @@ static void *differ(void *which) {
 
 static void *barrier(void *which) {
     size_t at = (size_t)(uintptr_t)which;
-    statuses[at] = rcc_barrier(pair[at]);
+    do {
+        statuses[at] = rcc_barrier(pair[at]); /* Refused while the other thread looks whether this one is inside. */
+    } while (statuses[at] == RCC_ERROR_INVALID);
     snprintf(texts[at], sizeof texts[at], "%s", rcc_last_error());
     return NULL;
 }
