@@ -2,7 +2,8 @@
 //!
 //! In: what each rank says. Out: what all said, and descriptors of memory that all map. It needs nothing but the hall, so ranks that were
 //! brought together by a launcher, by a split or by surviving meet in the same way. The one hard idea: nobody waits here for who
-//! will not come. All count the calls and the meetings; so who waits sees of each that is missing whether it has died, has left,
+//! will not come. (Who comes just when others give up may yet succeed once: all had said what they came for. The communicator has ended then,
+//! and what was agreed on is not lost: who gave up while one was made has left it, and is found to have.) All count the calls and the meetings; so who waits sees of each that is missing whether it has died, has left,
 //! or makes a call that this rank has not made yet, and ends the communicator for all.
 
 use std::os::fd::{AsRawFd, OwnedFd};

@@ -1,6 +1,7 @@
 //! Where the ranks of a communicator meet before they share any memory, and whenever they are to share more.
 //!
-//! In: what each rank says. Out: what all said; and one piece of memory for all. [`Meeting`] is what a communicator needs of
+//! In: what each rank says. Out: what all said; and one piece of memory for all. What has been said by all is heard by all who ask, also if one
+//! of them has left meanwhile; who gives up before that says so, and nobody who comes later is heard. [`Meeting`] is what a communicator needs of
 //! whatever brought its ranks together: a [`Bootstrap`] does it for ranks that share no parent, a [`Room`] for threads of one process.
 
 use std::os::fd::OwnedFd;
@@ -94,7 +95,11 @@ impl Room {
             table.what = what.to_string();
         } else if table.what != what {
             let message = format!("rank {} is at `{what}`, others are at `{}`", self.rank, table.what);
-            table.spoilt = Some(Error::new(Kind::Mismatch, message).culprit(self.rank));
+            let error = Error::new(Kind::Mismatch, message).culprit(self.rank);
+            table.spoilt = Some(error.clone());
+            self.shared.changed.notify_all();
+            // It says nothing here: else, if it is the last, all would take what is none of theirs.
+            return Err(error);
         }
         table.said[self.rank as usize] = Some(own.0);
         table.given = own.1.or(table.given.take());
@@ -105,7 +110,9 @@ impl Room {
         table.taken += 1;
         if table.taken == self.shared.world {
             let said = vec![None; self.shared.world as usize];
-            *table = Table { exchange: number + 1, said, ..Table::default() };
+            // Who has left meanwhile, having taken what was there, does not come to the next one either.
+            let spoilt = table.spoilt.take();
+            *table = Table { exchange: number + 1, said, spoilt, ..Table::default() };
             self.shared.changed.notify_all();
         }
         taken
@@ -225,5 +232,52 @@ mod tests {
         let mut rooms = Room::for_all(2, Duration::from_millis(50));
         let error = rooms[0].gather("all", &[]).unwrap_err();
         assert_eq!((error.kind, &error.culprits[..]), (Kind::Late, &[1][..]));
+    }
+
+    /// The odd one comes last: all others have said what they came for, and yet nobody takes it for an answer.
+    #[test]
+    fn who_comes_last_for_something_else_is_no_answer_to_the_others() {
+        let kinds = together(3, |mut room| {
+            if room.rank() == 1 {
+                let said = |room: &Room| room.shared.table.lock().unwrap().said.iter().flatten().count();
+                while said(&room) < 2 {
+                    std::thread::yield_now();
+                }
+            }
+            let what = if room.rank() == 1 { "tea" } else { "coffee" };
+            room.gather(what, &[]).unwrap_err().kind
+        });
+        assert!(kinds.iter().all(|&kind| kind == Kind::Mismatch), "{kinds:?}");
+    }
+
+    /// Who leaves when it has what it came for, before the others have taken theirs: they get it, and do not wait for it next time.
+    #[test]
+    fn who_leaves_early_is_not_waited_for_next_time() {
+        let mut rooms = Room::for_all(3, Duration::from_secs(20));
+        let first = rooms.remove(0);
+        std::thread::scope(|scope| {
+            let part = |mut room: Room| {
+                move || {
+                    let heard = room.gather("all", &[room.rank() as u8]).unwrap();
+                    assert_eq!(heard, [vec![0], vec![1], vec![2]]);
+                    let error = room.gather("more", &[]).unwrap_err();
+                    assert_eq!((error.kind, &error.culprits[..]), (Kind::PeerDied, &[0][..]));
+                }
+            };
+            let shared = Arc::clone(&first.shared);
+            let others: Vec<_> = rooms.into_iter().map(|room| scope.spawn(part(room))).collect();
+            while shared.table.lock().unwrap().said.iter().flatten().count() < 2 {
+                std::thread::yield_now();
+            }
+            // As `exchange` and `drop` do, but with nobody between them.
+            let mut table = shared.table.lock().unwrap();
+            table.said[0] = Some(vec![0]);
+            table.taken += 1;
+            let message = "rank 0 has left";
+            table.spoilt = Some(Error::new(Kind::PeerDied, message).culprit(0));
+            shared.changed.notify_all();
+            drop(table);
+            others.into_iter().for_each(|other| other.join().unwrap());
+        });
     }
 }
