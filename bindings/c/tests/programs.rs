@@ -59,3 +59,9 @@ fn those_that_are_left_go_on() {
     let program = compile("cc", "c11", "tests/programs/survivors.c", Link::Shared);
     assert_eq!(passes(clean(&program.path)), "two are left\n");
 }
+
+#[test]
+fn threads_that_use_each_others_handles_break_nothing() {
+    let program = compile("cc", "c11", "tests/programs/abuse.c", Link::Shared);
+    assert_eq!(passes(clean(&program.path)), "nothing broke\n");
+}
