@@ -2,7 +2,8 @@
 //! waited for in another order at each rank, in groups; on communicators that are duplicated and split anew all the time. Every result is compared with
 //! the promise.
 //!
-//! `RCC_RANDOM_SECONDS` sets for how long (10), `RCC_TEST_SEED` which calls.
+//! `RCC_RANDOM_SECONDS` sets for how long (10), `RCC_TEST_SEED` which calls. With `--nocapture` it says every minute, and at the end, how many calls were
+//! made and how many elements of results were compared; half an hour in one piece is `cargo xtask test --full --only random`.
 
 #![allow(
     clippy::disallowed_methods,
@@ -12,6 +13,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use compiler::limits::Limits;
@@ -124,6 +126,14 @@ fn filled(parties: &mut [Party], asked: Asked) -> Memory {
     memory
 }
 
+/// What all ranks have compared so far: calls (each once for each of its ranks), and elements of their results.
+static COMPARED: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
+
+fn compared(calls: u64, elements: u64) {
+    COMPARED[0].fetch_add(calls, Ordering::Relaxed);
+    COMPARED[1].fetch_add(elements, Ordering::Relaxed);
+}
+
 /// Compares what a call left with the promise.
 fn check(parties: &[Party], asked: Asked, memory: &Memory) {
     let Party { comm, plans } = &parties[asked.party];
@@ -141,8 +151,10 @@ fn check(parties: &[Party], asked: Asked, memory: &Memory) {
         if buffer.role == Role::Recv && buffer.at.holds(rank) {
             let wrong = promise.check((b, rank), elements, (dtype, op), &mut entry, memory.bytes(b));
             assert_eq!(wrong.count, 0, "{} {asked:?} at rank {rank:?}: {wrong:?}", plan.header.algorithm);
+            compared(0, memory.bytes(b).len() as u64 / u64::from(dtype.size()));
         }
     }
+    compared(1, 0);
 }
 
 /// Numbers of calls by how they were made.
@@ -203,6 +215,7 @@ fn epoch(
                     // Registered memory is a stack: what is given back in any order is not free again.
                     comm.call(*id, asked.shape, &mut memory.buffers()).unwrap();
                     check(&parties, asked, &memory);
+                    *counts.entry("blocking").or_default() += 1;
                 } else {
                     let handle = comm.start(*id, asked.shape, memory).unwrap();
                     pending.push((asked, handle));
@@ -313,6 +326,7 @@ fn small(comm: &mut Communicator, seed: u64, elements: u64) {
         "small, seed {seed}, {elements} elements at rank {:?}",
         RankId(comm.rank().0)
     );
+    compared(1, elements);
 }
 
 fn options() -> Options {
@@ -333,7 +347,12 @@ fn no_element_is_wrong() {
         let rank = |mut base: Communicator| {
             scope.spawn(move || {
                 let mut counts = Counts::new();
+                let mut told = 0;
                 for number in 0.. {
+                    let minutes = began.elapsed().as_secs() / 60;
+                    if minutes > std::mem::replace(&mut told, minutes) && base.rank().0 == 0 {
+                        tell(began);
+                    }
                     let goes_on = [u8::from(began.elapsed() < Duration::from_secs(seconds))];
                     // Rank 0's clock counts.
                     if base.gather("whether it goes on", &goes_on).unwrap()[0] == [0] {
@@ -348,6 +367,15 @@ fn no_element_is_wrong() {
         let threads: Vec<_> = all.into_iter().map(rank).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).next_back().unwrap()
     });
-    println!("{} + {} plans, {:.0?}: {counts:?}", whole.len(), half.len(), began.elapsed());
-    assert!(counts.len() > 1);
+    println!("seed {seed}, {} + {} plans, calls of a rank: {counts:?}", whole.len(), half.len());
+    tell(began);
+    assert!(counts.len() > 1 && COMPARED.iter().all(|count| count.load(Ordering::Relaxed) > 0));
+}
+
+fn tell(began: Instant) {
+    let [calls, elements] = COMPARED.each_ref().map(|count| count.load(Ordering::Relaxed));
+    println!(
+        "{:.0?}: {calls} results of calls at {RANKS} ranks, {elements} elements compared, none wrong",
+        began.elapsed()
+    );
 }

@@ -42,6 +42,7 @@ pub(crate) fn tests(full: bool) -> Vec<Suite> {
                 ok(cmd!(sh, "cargo test -q -p rcc-runtime {tests...}").run())
             },
         ),
+        suite("miri", "runtime's unit tests under Miri, where nightly has it", miri),
         suite("race", "ranks as threads under ThreadSanitizer", race),
         suite(
             "peers",
@@ -51,6 +52,14 @@ pub(crate) fn tests(full: bool) -> Vec<Suite> {
         suite("docs", "documentation builds without warnings; its examples run", docs),
     ];
     if full {
+        suites.push(suite("random", "half an hour of random calls on four ranks, in release", |sh| {
+            let _long = sh.push_env("RCC_RANDOM_SECONDS", "1800");
+            ok(cmd!(sh, "cargo test -q --release -p rcc-tests --test random_calls -- --nocapture").run())
+        }));
+        suites.push(suite("aborts", "10,200 calls ended at random points, in release", |sh| {
+            let _often = sh.push_env("RCC_ABORTS", "1700");
+            ok(cmd!(sh, "cargo test -q --release -p rcc-runtime --test aborts -- --nocapture").run())
+        }));
         suites.push(suite(
             "matrix",
             "every standard algorithm × ranks × count × type × operator, in release",
@@ -146,14 +155,9 @@ fn run_all(sh: &Shell, suites: &[Suite], only: Option<&str>) -> Result<bool, Box
     Ok(passed)
 }
 
-/// Full runs try random programs, plans, mutants and aborts many times as often, and random calls for half an hour.
+/// Full runs try random programs, plans and mutants many times as often.
 fn unit(sh: &Shell, full: bool) -> Outcome {
-    let often = [
-        ("PROPTEST_CASES", "4096"),
-        ("RCC_MUTANTS", "20000"),
-        ("RCC_ABORTS", "1700"),
-        ("RCC_RANDOM_SECONDS", "1800"),
-    ];
+    let often = [("PROPTEST_CASES", "4096"), ("RCC_MUTANTS", "20000")];
     let _often: Vec<_> =
         often.iter().filter(|_| full).map(|(name, value)| sh.push_env(name, value)).collect();
     // nextest runs each test in a process of its own and all binaries at once; plain cargo does without.
@@ -180,8 +184,34 @@ fn layouts(sh: &Shell) -> Outcome {
     ok(cmd!(sh, "cargo test -q --release -p rcc-tests {tests...}").run())
 }
 
-/// The standard library is not instrumented; `tsan.supp` names what looks like a race in it. In a target folder of its
-/// own, or each other build would begin anew.
+/// The unit tests of runtime that Miri can follow, by a part of their names: those that need no shared mapping, no file and no CPU, and end
+/// within minutes.
+const MIRI: [&str; 6] = [
+    "exec::operator",
+    "small::buffers",
+    "memory::text",
+    "comm::meeting",
+    "bootstrap::message",
+    "bootstrap::secret::",
+];
+
+/// Miri is a component of nightly toolchains; where it is not installed this says so.
+fn miri(sh: &Shell) -> Outcome {
+    if !there(cmd!(sh, "cargo +nightly miri --version")) {
+        eprintln!(
+            "miri: NOT RUN: `cargo +nightly miri` is not there (rustup component add miri --toolchain nightly)"
+        );
+        return Ok(());
+    }
+    let _target = sh.push_env("CARGO_TARGET_DIR", "target/miri");
+    // Deadlines look at the clock.
+    let _flags = sh.push_env("MIRIFLAGS", "-Zmiri-disable-isolation");
+    ok(cmd!(sh, "cargo +nightly miri test -q -p rcc-runtime --lib -- {MIRI...}").run())
+}
+
+/// With the sources of the standard library (nightly's `rust-src`) that is instrumented, too. Without, `tsan.supp` names what looks like a race
+/// in it, and communicators are left out: they share what a `Mutex` guards, which looks like a race where it is contended. In a
+/// target folder of its own, or each other build would begin anew.
 fn race(sh: &Shell) -> Outcome {
     let about = cmd!(sh, "rustc -vV").read()?;
     let host =
@@ -189,16 +219,36 @@ fn race(sh: &Shell) -> Outcome {
     if !["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"].contains(&host) {
         return Err(format!("ThreadSanitizer is not there for {host}").into());
     }
+    let _flags = sh.push_env("RUSTFLAGS", "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer");
+    let of = |tests: &[&'static str]| tests.iter().flat_map(|test| ["--test", *test]).collect::<Vec<_>>();
+    let plans = ["threads", "calls", "direct", "small_threads"];
+    let communicators = ["comm", "family", "meetings", "wakers", "operators", "aborts"];
+    let sysroot = cmd!(sh, "rustc +nightly --print sysroot").quiet().ignore_stderr().read();
+    let source = sysroot.map(|root| PathBuf::from(root).join("lib/rustlib/src/rust/library/Cargo.lock"));
+    if source.is_ok_and(|source| source.exists()) {
+        let _target = sh.push_env("CARGO_TARGET_DIR", "target/tsan-std");
+        let tests = of(&[&plans[..], &communicators].concat());
+        return ok(cmd!(
+            sh,
+            "cargo +nightly test -q -Zbuild-std -p rcc-runtime --target {host} {tests...} -- --test-threads=1"
+        )
+        .run());
+    }
+    eprintln!(
+        "race: NOT RUN: {} (rustup component add rust-src --toolchain nightly)",
+        communicators.join(", ")
+    );
     let suppressions = sh.current_dir().join("runtime/tests/tsan.supp");
     let _options = sh.push_env("TSAN_OPTIONS", format!("suppressions={}", suppressions.display()));
     let _unstable = sh.push_env("RUSTC_BOOTSTRAP", "1");
-    let _flags = sh.push_env("RUSTFLAGS", "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer");
     let _target = sh.push_env("CARGO_TARGET_DIR", "target/tsan");
-    // Families and operators share what a `Mutex` guards: where that is contended its code is the standard library's, which is not
-    // instrumented, and looks like a race.
-    let tests = ["threads", "calls", "direct", "small_threads"];
-    let tests = tests.into_iter().flat_map(|test| ["--test", test]);
+    let tests = of(&plans);
     ok(cmd!(sh, "cargo test -q -p rcc-runtime --target {host} {tests...} -- --test-threads=1").run())
+}
+
+/// Whether a command can be run.
+fn there(command: xshell::Cmd<'_>) -> bool {
+    command.quiet().ignore_stdout().ignore_stderr().run().is_ok()
 }
 
 fn docs(sh: &Shell) -> Outcome {
