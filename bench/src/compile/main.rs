@@ -3,12 +3,13 @@
 //! In: the list of programs in `programs`. Out: a table (or JSON): per program its stages, total, peak memory, the target
 //! that we have set ourselves, and what MSCCLang takes; then how time grows with the number of moves. Each program is
 //! compiled in a process of its own, so that its peak is its own, several times; the fastest run counts, since a busy
-//! machine only ever adds. CPU time is told beside wall time: where the two differ, the machine was busy.
+//! machine only ever adds. Before each, memory is touched (`pages`). CPU time is told beside wall time: where the two differ, the machine was busy.
 #![allow(clippy::disallowed_methods, reason = "a benchmark has a clock and reads what the system says of it")]
 
 #[path = "../../../cli/src/allocator.rs"]
 mod allocator;
 mod measure;
+mod pages;
 mod programs;
 mod slope;
 mod table;
@@ -42,6 +43,9 @@ struct Args {
     /// Compiles `ALGORITHM SHAPE` in this process and prints what it took; what the others call.
     #[arg(long, num_args = 2, hide = true)]
     one: Option<Vec<String>>,
+    /// Touches memory and prints how fast; what the others call.
+    #[arg(long, hide = true)]
+    touch: bool,
 }
 
 fn main() -> ExitCode {
@@ -65,6 +69,12 @@ fn run(args: &Args) -> Result<bool, String> {
         println!("{}", serde_json::to_string(&measured).map_err(|error| error.to_string())?);
         return Ok(true);
     }
+    if args.touch {
+        println!("{}", pages::touch());
+        return Ok(true);
+    }
+    // The slower, the longer the machine has been at rest.
+    let first_touch = pages::fetch()?;
     let wanted = |program: &&Program| args.only.as_ref().is_none_or(|only| program.name().contains(only));
     let measure = |program: &'static Program| (program, best(program.algorithm, program.shape, args.runs));
     let rows: Vec<(&Program, Result<Measured, String>)> =
@@ -73,7 +83,9 @@ fn run(args: &Args) -> Result<bool, String> {
     for family in FAMILIES.iter().filter(|_| !args.no_slope && args.only.is_none()) {
         slopes.push((family, points(family, args.runs)?));
     }
-    let report = table::Report::new(&rows, &slopes);
+    pages::fetch()?;
+    let pages = table::Pages { first_touch, touched_before: pages::fetch()? };
+    let report = table::Report::new(&rows, &slopes, pages);
     if args.json {
         println!("{}", serde_json::to_string_pretty(&report).map_err(|error| error.to_string())?);
     } else {
@@ -92,6 +104,7 @@ fn best(algorithm: &str, shape: &str, runs: u32) -> Result<Measured, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut best: Option<Measured> = None;
     for _ in 0..runs {
+        pages::fetch()?;
         let output = Command::new(&program)
             .args(["--one", algorithm, shape])
             .output()

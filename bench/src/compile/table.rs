@@ -18,8 +18,18 @@ pub(crate) struct Report {
     /// Programs that could not be measured, and why.
     failed: Vec<(String, String)>,
     growth: Vec<Growth>,
+    pages: Pages,
     /// Whether all targets are met.
     pub(crate) met: bool,
+}
+
+/// How fast memory is touched that the system has free, in GB/s.
+#[derive(Debug, Serialize)]
+pub(crate) struct Pages {
+    /// As the machine was before.
+    pub(crate) first_touch: f64,
+    /// As the programs that are measured find it.
+    pub(crate) touched_before: f64,
 }
 
 #[derive(Debug, Serialize)]
@@ -47,6 +57,7 @@ impl Report {
     pub(crate) fn new(
         rows: &[(&Program, Result<Measured, String>)],
         families: &[(&Family, Vec<Measured>)],
+        pages: Pages,
     ) -> Report {
         let failed: Vec<(String, String)> = rows
             .iter()
@@ -78,7 +89,7 @@ impl Report {
         let met = failed.is_empty()
             && rows.iter().all(|row| in_time(row) && in_space(row))
             && growth.iter().all(linear);
-        Report { rows, failed, growth, met }
+        Report { rows, failed, growth, pages, met }
     }
 
     /// For people.
@@ -119,6 +130,10 @@ impl Report {
                 text += &format!("{:<32} peak {:.1} MiB is {verdict} {target:.0} MiB\n", "", m.peak_mib);
             }
         }
+        let Pages { first_touch, touched_before } = self.pages;
+        text += &format!(
+            "fresh pages: {first_touch:.1} GB/s at first, {touched_before:.1} as the programs find them\n"
+        );
         for (program, why) in &self.failed {
             text += &format!("{program}: {why}\n");
         }

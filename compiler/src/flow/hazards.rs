@@ -195,8 +195,8 @@ impl<'a> Hazards<'a> {
     /// Notes what a node changes: nothing, if it copies places onto themselves, as forms may have it.
     fn change(&mut self, flow: &Flow, id: usize) {
         let (node, to) = (&flow.nodes[id], self.places.index(home(flow, id)));
-        let from = flow.operands(node).first().map(|operand| self.places.index(operand.place));
-        if !(node.copies() && from == Some(to)) {
+        let from = flow.operands(node).first().filter(|_| node.copies());
+        if from.is_none_or(|operand| self.places.index(operand.place) != to) {
             (to..to + node.width).for_each(|place| self.changed.add(place));
         }
     }

@@ -10,13 +10,18 @@ use crate::schedule::agenda::Event;
 use crate::schedule::transfers::{NONE, Sent, TransferId};
 
 impl Simulation<'_> {
-    /// Looks for gangs among all blocks; whether there was one.
+    /// Looks for gangs among all blocks that lack slots; whether there was one.
     pub(super) fn gangs(&mut self) -> bool {
+        let mut short = std::mem::take(&mut self.short);
+        short.sort_unstable();
+        short.dedup();
         let mut any = false;
-        for block in 0..self.blocks.len() as u32 {
-            let short = matches!(self.blocks[block as usize].lack, Some(Lack::Slot(_)));
-            any |= short && self.try_gang(block);
-        }
+        short.retain(|&block| {
+            let lacks = |of: &Self| matches!(of.blocks[block as usize].lack, Some(Lack::Slot(_)));
+            any |= lacks(self) && self.try_gang(block);
+            lacks(self)
+        });
+        self.short = short;
         any
     }
 

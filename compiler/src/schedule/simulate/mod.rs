@@ -156,6 +156,8 @@ struct Simulation<'a> {
     /// By transfer that stands for a message with several readers: how many of them have taken it.
     taken: Vec<u32>,
     ready: Vec<u32>,
+    /// Blocks that have come to lack slots, some of which may no longer; each once, once `gangs` has looked.
+    short: Vec<u32>,
     gang: Vec<u32>,
 }
 
@@ -230,6 +232,7 @@ impl<'a> Simulation<'a> {
                 false => vec![0; transfers.list.len()],
             },
             ready: (0..count as u32).rev().collect(),
+            short: Vec::new(),
             gang: Vec::new(),
             transfers,
         };
@@ -261,27 +264,33 @@ impl<'a> Simulation<'a> {
     fn head(&self, block: u32) -> Option<(Event, bool, u32)> {
         let state = &self.blocks[block as usize];
         let planned = (state.next < state.end).then(|| self.planned[state.next as usize]);
-        let later = state.later.peek().map(|&Reverse((at, id))| (Event::Send(id), true, at));
-        let Some(planned) = planned else { return later };
-        if later.is_none() {
-            return Some((planned, false, 0));
+        match state.later.peek() {
+            None => planned.map(|planned| (planned, false, 0)),
+            Some(&Reverse((due, id))) => Some(match planned {
+                None => (Event::Send(id), true, due),
+                Some(planned) => self.sooner(state, planned, due, id),
+            }),
         }
+    }
+
+    /// Which comes first: what is planned, or what was put off. (Apart from `head`, so that this stays small where nothing is.)
+    #[inline(never)]
+    fn sooner(&self, state: &Block, planned: Event, due: u32, id: TransferId) -> (Event, bool, u32) {
         let at = self.at(planned);
         // Copies need no one else: they are made as soon as the round has come that they are planned for.
         let copies = matches!(planned, Event::Aside(_) | Event::Save(..));
-        let round = self.planned_rounds[state.next as usize];
-        let now = copies && round <= self.ranks[state.rank as usize].round;
-        // A node that hands on an entry value may be planned to send what goes before on the same channel.
-        let turn = |event| match event {
-            Event::Send(id) if self.transfers.hands_on => {
-                self.channels[self.transfers.list[id.index()].channel as usize].sent == self.number(id)
-            }
-            _ => true,
-        };
-        match later {
-            Some(later) if later.2 < at && !now && turn(later.0) => Some(later),
-            _ => Some((planned, false, at)),
+        let round = || self.planned_rounds[state.next as usize];
+        if due >= at || (copies && round() <= self.ranks[state.rank as usize].round) {
+            return (planned, false, at);
         }
+        if self.transfers.hands_on {
+            // A node that hands on an entry value may be planned to send what goes before on the same channel.
+            let transfer = &self.transfers.list[id.index()];
+            if self.channels[transfer.channel as usize].sent != transfer.number {
+                return (planned, false, at);
+            }
+        }
+        (Event::Send(id), true, due)
     }
 
     /// When a planned event comes in T: a send, just before it is taken; but other reads stay where they are planned.
@@ -311,6 +320,9 @@ impl<'a> Simulation<'a> {
             }
             if let Some(lack) = self.lacks(block, event, later) {
                 self.blocks[block as usize].lack = Some(lack);
+                if matches!(lack, Lack::Slot(_)) {
+                    self.short.push(block);
+                }
                 return;
             }
             self.finish(block, event, later);
