@@ -51,6 +51,18 @@ impl Collective {
         }
     }
 
+    /// The same to the crate `rcc`.
+    pub(crate) fn standard(self) -> rcc::collective::Collective {
+        use rcc::collective::Collective as Standard;
+        match self {
+            Collective::Allreduce => Standard::Allreduce,
+            Collective::Allgather => Standard::Allgather,
+            Collective::Reducescatter => Standard::Reducescatter,
+            Collective::Alltoall => Standard::Alltoall,
+            Collective::Broadcast => Standard::Broadcast,
+        }
+    }
+
     /// How many of its calls, one from each root, there are.
     pub(crate) fn roots(self, ranks: u32) -> u32 {
         if self == Collective::Broadcast { ranks } else { 1 }
@@ -78,11 +90,6 @@ impl Cell {
         Cell { collective, ranks, bytes, block, input, output }
     }
 
-    /// The bytes that a call really has of the larger buffer.
-    pub(crate) fn whole_bytes(&self) -> u64 {
-        self.input.max(self.output) as u64 * 4
-    }
-
     /// What element `i` of the result of `rank` must be.
     pub(crate) fn expected(&self, rank: u32, root: u32, i: usize) -> f32 {
         let (block, from) = (self.block, rank as usize * self.block);
@@ -106,13 +113,18 @@ pub(crate) fn value(of: u32, i: usize) -> f32 {
 mod tests {
     use super::{ALL, Cell, Collective, value};
 
+    /// Bytes of the larger buffer.
+    fn larger(cell: &Cell) -> usize {
+        cell.input.max(cell.output) * 4
+    }
+
     #[test]
     fn the_larger_buffer_has_the_bytes_and_blocks_have_an_element_at_least() {
         for collective in ALL {
             let cell = Cell::new(collective, 4, 4096);
-            assert_eq!(cell.whole_bytes(), 4096, "{collective:?}");
+            assert_eq!(larger(&cell), 4096, "{collective:?}");
             let least = Cell::new(collective, 8, 8);
-            assert!(least.block >= 1 && least.whole_bytes() >= 8, "{least:?}");
+            assert!(least.block >= 1 && larger(&least) >= 8, "{least:?}");
             assert_eq!(collective.name().parse(), Ok(collective));
         }
         assert!("allreduced".parse::<Collective>().is_err());

@@ -1,21 +1,16 @@
-//! The plans of a cell: what `rcc bench std::COLLECTIVE` would take.
+//! The plans of a cell: what a program's call would get.
 //!
-//! In: a cell, whether its buffers are registered. Out: for each root a plan, its slots, its name. All standard algorithms of
-//! the collective are compiled for this machine and this size, and the one is taken that the cost model predicts to be
-//! the fastest. Plans for plain buffers have no direct access; for registered ones the compiler chooses.
+//! In: a cell, whether its buffers are registered. Out: for each root a plan, its slots, its name. Selected as the crate `rcc` does it, by a tuning
+//! file, what is built in for machines of this class, the cost model; so the size is the one in the middle of the cell's class.
 
-use compiler::chooser::{Chosen, Effort, Fixed, Wanted};
-use compiler::cost::topology;
-use compiler::elaborate::Request;
 use compiler::limits::Limits;
-use compiler::options::Direct;
 use compiler::pipeline::{self, Loaded};
 use plan::dtype::{Dtype, Op};
-use plan::plan::Forms;
 use plan::verify::VerifiedPlan;
+use rcc::select::{Ask, Selection, StandardCall, Unselected};
 use runtime::exec::Shape;
 use runtime::exec::exposed::Exposed;
-use runtime::job::{Geometry, Job};
+use runtime::job::Geometry;
 
 use crate::cell::{Cell, Collective};
 
@@ -35,8 +30,10 @@ pub(crate) fn shape(cell: &Cell) -> Shape {
 /// The plans, one for each root.
 pub(crate) fn plans(cell: &Cell, registered: bool) -> Result<Vec<Planned>, String> {
     let loaded = pipeline::load(&[], &Limits::default());
+    let options = rcc::Options::from_env().map_err(|error| error.to_string())?;
+    let selection = Selection::of(rcc::machine::here(), options.tuning);
     let roots = cell.collective.roots(cell.ranks);
-    (0..roots).map(|root| fastest(&loaded, cell, registered, root)).collect()
+    (0..roots).map(|root| selected(&loaded, &selection, cell, registered, root)).collect()
 }
 
 /// What was taken, in a few words without a comma.
@@ -47,49 +44,23 @@ pub(crate) fn said(planned: &Planned) -> String {
     format!("{} {access} {slots} x {slot_bytes} B", plan.header.algorithm)
 }
 
-fn fastest(loaded: &Loaded, cell: &Cell, registered: bool, root: u32) -> Result<Planned, String> {
-    let shape = shape(cell);
-    let limits = Limits::default();
-    let topology = topology::cores(u32::try_from(runtime::cpus::allowed()).unwrap_or(u32::MAX));
-    let wanted = Wanted {
-        bytes: Some(cell.whole_bytes()),
-        dtype: shape.dtype,
-        fixed: Fixed { direct: (!registered).then_some(Direct::Never), ..Fixed::default() },
-        forms: Forms { disjoint: !shape.in_place, same: shape.in_place },
-        effort: Effort::Quick,
-    };
-    let prefix = format!("std::{}::", cell.collective.name());
-    let mut best: Option<(f64, VerifiedPlan, Chosen)> = None;
-    for id in loaded.program.algorithms() {
-        let algorithm = loaded.program.algorithm(id);
-        let open = |name: &str| algorithm.params.iter().any(|p| p.default.is_none() && p.name == name);
-        let others = algorithm.params.iter().any(|p| p.default.is_none() && p.name != "root");
-        if !algorithm.name.starts_with(&prefix) || algorithm.levels != 1 || others {
-            continue;
-        }
-        let params = if open("root") { [("root".to_string(), root.into())].into() } else { [].into() };
-        let request = Request { algorithm: id, shape: vec![cell.ranks], params };
-        // Others are there for worlds that exclude this one, or give up the form that is wanted.
-        let made = pipeline::compile_for(loaded, &request, &wanted, &topology, &limits, &mut |_| {});
-        let Ok((compiled, chosen)) = made else { continue };
-        let forms = compiled.plan.header.forms;
-        let seconds = chosen.best.map_or(f64::INFINITY, |best| best.1);
-        let serves = if shape.in_place { forms.same } else { forms.disjoint };
-        if serves && best.as_ref().is_none_or(|best| seconds < best.0) {
-            best = Some((seconds, compiled.plan, chosen));
-        }
-    }
-    let nothing = || format!("no standard algorithm does {} on {} ranks", cell.collective.name(), cell.ranks);
-    let (_, plan, chosen) = best.ok_or_else(nothing)?;
-    let call = chosen.best.map(|best| best.0);
-    let sliced = plan.header.schedule.slice_bytes.is_some();
-    let job = Job {
-        slot_bytes: call.map(|call| call.slice_bytes).filter(|_| !sliced),
-        slots: call.map(|call| call.slots),
-        ..Job::new(shape)
-    };
-    let geometry = Geometry::of(&plan, &job).map_err(|error| error.to_string())?;
-    Ok(Planned { plan, geometry })
+fn selected(
+    loaded: &Loaded,
+    selection: &Selection,
+    cell: &Cell,
+    registered: bool,
+    root: u32,
+) -> Result<Planned, String> {
+    let Shape { elements, dtype, op, in_place } = shape(cell);
+    let collective = cell.collective.standard();
+    let root = (cell.collective == Collective::Broadcast).then_some(root);
+    let call =
+        StandardCall { op, root, in_place, registered, ..StandardCall::new(collective, elements, dtype) };
+    let selected = selection.select(loaded, &Ask::of(&call, cell.ranks)).map_err(|why| match why {
+        Unselected::NotMade(why) => why.brief(),
+        Unselected::Runtime(error) => error.to_string(),
+    })?;
+    Ok(Planned { geometry: selected.geometry, plan: selected.made.compiled.plan })
 }
 
 #[cfg(test)]
