@@ -1,7 +1,8 @@
 /* rcc: collectives for C programs, compiled, proved and selected where they run.
  *
  * - Every call returns a status; rcc_last_error() has the whole story of the last one that failed in this thread.
- * - All ranks of a communicator make the same calls in the same order. Where they do not, all are told.
+ * - All ranks of a communicator make the same calls in the same order. Where they do not, all are told. How a call is made
+ *   (at once; or started, or grouped) is part of it: what one rank starts the others do not make at once.
  * - A communicator, and a request, is used by one thread at a time; another that comes meanwhile is refused. Different ones
  *   may be used at once. rcc_comm_abort, rcc_comm_failure, rcc_comm_rank, rcc_comm_size, and all that has no communicator may
  *   be called from any thread at any time.
@@ -344,7 +345,10 @@ typedef uint64_t rcc_op_t;
 
 /**
  * A buffer of an algorithm, by its name in the program. What the collective declares as `in` has `send`,
- * `out` has `recv`; `inout` has both, which are the same in place.
+ * `out` has `recv`; `inout` has both, which are the same in place. One that only other ranks have (the
+ * `output` of a gather) may be named or left out; its memory is not looked at. Named at the address of the
+ * other side it says that the call is in place, as in rcc_gather; where the algorithm serves calls in place
+ * alone, or out of place alone, nothing need be said.
  */
 typedef struct rcc_buffer_t {
     /**
@@ -606,7 +610,8 @@ rcc_status_t rcc_call(const struct rcc_call_t *call);
  * Starts a call, which goes on while this rank waits for any call, or asks for one; with options.progress
  * always. Its buffers belong to it until rcc_test or rcc_wait says that it has ended: nobody else writes
  * them, or reads what is received. Where as many calls of one plan are under way as may be
- * (options.in_flight), the first of these ends before.
+ * (options.in_flight), the first of these ends before. Whether a call is made at once, or started or
+ * grouped, is part of it, and the same at all ranks: RCC_ERROR_MISMATCH, or RCC_ERROR_LATE, if not.
  *
  * The caller answers for it that:
  * As for rcc_call, until the call has ended; `request` may be written, or is NULL, which is refused.
@@ -615,7 +620,8 @@ rcc_status_t rcc_start(const struct rcc_call_t *call, struct rcc_request_t **req
 
 /**
  * Launches many calls as one: they start together, in this order, and have ended when it returns. If any
- * of them makes no sense, none is started. All ranks launch the same. They may be of several communicators
+ * of them makes no sense, none is started. All ranks launch the same, and as a group (or each by rcc_start),
+ * not by calls at once. They may be of several communicators
  * that this thread holds, if these were made of one by split, duplicate or shrink. Returns the error of
  * the first call that failed.
  *
@@ -896,7 +902,7 @@ rcc_status_t rcc_run_start(struct rcc_comm_t *comm,
  * failed, peers may still write to it.
  *
  * It is handed out as from a stack: what is freed is there again once everything that was allocated after
- * it is freed, too.
+ * it is freed, too, and no call is under way with any of it.
  *
  * The caller answers for it that:
  * `memory` may be written, or is NULL, which is refused.
@@ -963,7 +969,9 @@ rcc_status_t rcc_wait(struct rcc_request_t **request);
 
 /**
  * Waits for several calls, whichever of them fails; returns the first error in their order. Each is freed
- * and NULL then.
+ * and NULL then; but one that is refused (RCC_ERROR_INVALID: another thread is using it, or it was freed,
+ * or stands in the list before) stays as it is, and its call may still be under way: the buffers of a
+ * request that is not NULL are not the caller's yet.
  *
  * The caller answers for it that:
  * There are `count` requests, which may be read and written; NULL only if there are none.

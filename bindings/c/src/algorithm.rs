@@ -56,7 +56,10 @@ pub struct rcc_source_t {
 }
 
 /// A buffer of an algorithm, by its name in the program. What the collective declares as `in` has `send`,
-/// `out` has `recv`; `inout` has both, which are the same in place.
+/// `out` has `recv`; `inout` has both, which are the same in place. One that only other ranks have (the
+/// `output` of a gather) may be named or left out; its memory is not looked at. Named at the address of the
+/// other side it says that the call is in place, as in rcc_gather; where the algorithm serves calls in place
+/// alone, or out of place alone, nothing need be said.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct rcc_buffer_t {
@@ -72,7 +75,7 @@ pub struct rcc_buffer_t {
 
 // SAFETY: numbers and pointers, with the size first; all zero is a value.
 unsafe impl Sized for rcc_source_t {
-    const LEAST: usize = size_of::<rcc_source_t>();
+    const LEAST: usize = 80;
 }
 
 impl Comm {

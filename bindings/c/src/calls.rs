@@ -56,7 +56,7 @@ pub struct rcc_call_t {
 
 // SAFETY: numbers and pointers, with the size first; all zero is a value.
 unsafe impl Sized for rcc_call_t {
-    const LEAST: usize = size_of::<rcc_call_t>();
+    const LEAST: usize = 88;
 }
 
 /// A call whose parameters make sense.
@@ -106,11 +106,19 @@ unsafe fn asked<'a>(comm: &Comm, call: &rcc_call_t) -> Result<Asked<'a>, Error> 
             let bytes = bytes_of(buffer.count, size)?;
             let side = |start: *mut c_void| match start.is_null() {
                 true => Ok(None),
-                false => at(start, bytes, name).map(Some),
+                // Also where there are no bytes, its address may say whether this is in place.
+                false => {
+                    at(start, bytes, name).map(|At { bytes, .. }| Some(At { start: start.cast(), bytes }))
+                }
             };
-            let (send, recv) = (side(buffer.send.cast_mut())?, side(buffer.recv)?);
-            let registered = [send, recv].into_iter().flatten().all(|at| comm.piece(at).is_some());
-            named.push(NamedAt { name, send, recv, registered });
+            // One by one: a buffer that this rank does not have is none that is not registered.
+            let one = NamedAt { name, send: None, recv: None, registered: false };
+            if let Some(at) = side(buffer.send.cast_mut())? {
+                named.push(NamedAt { send: Some(at), registered: comm.piece(at).is_some(), ..one });
+            }
+            if let Some(at) = side(buffer.recv)? {
+                named.push(NamedAt { recv: Some(at), registered: comm.piece(at).is_some(), ..one });
+            }
         }
         return Ok(Asked { what: What::Own(algorithm, dtype, named), combine });
     }
@@ -281,6 +289,12 @@ pub(crate) unsafe fn launch(calls: &[*const rcc_call_t]) -> Result<(), Error> {
         };
         // SAFETY: the caller's promise.
         all.push((place, unsafe { asked(&comms[place], &call) }?));
+    }
+    // Before any is prepared: that is agreed upon with the other ranks, which may be in this very group.
+    let inner: Vec<&mut comm::Communicator> = comms.iter_mut().map(|comm| comm.inner.runtime()).collect();
+    if inner.windows(2).any(|pair| !pair[0].drives(pair[1])) {
+        let help = "make one from the other, by rcc_comm_split, rcc_comm_duplicate or rcc_comm_shrink";
+        return Err(invalid("the communicators of a group must be made of one").help(help));
     }
     let mut ready: Vec<(usize, Prepared<'_>)> = Vec::with_capacity(all.len());
     for (place, asked) in &all {

@@ -14,7 +14,7 @@ use runtime::bootstrap::{Secret, Settings};
 use runtime::comm::{self, Aborter, PlanId};
 use rustc_hash::FxHashMap;
 
-use crate::handle::{Entered, Table};
+use crate::handle::{Entered, Reserved, Table};
 use crate::memory::Piece;
 use crate::options::{options, rcc_options_t};
 use crate::status::{guard, invalid, rcc_status_t};
@@ -31,7 +31,7 @@ pub const RCC_NO_COLOR: i64 = -1;
 /// What a handle means.
 pub(crate) struct Comm {
     pub(crate) inner: Communicator,
-    /// Memory of `rcc_alloc`.
+    /// Memory of `rcc_alloc`, in the order that it was allocated in.
     pub(crate) pieces: Vec<Arc<Piece>>,
     /// What algorithm handles mean: the number of this communicator and their place here.
     pub(crate) algorithms: Vec<Known>,
@@ -69,7 +69,12 @@ pub(crate) fn enter(comm: *mut rcc_comm_t) -> Result<Inside, Error> {
 }
 
 /// Makes a handle of a communicator.
-fn add(mut inner: Communicator) -> Result<*mut rcc_comm_t, Error> {
+fn add(inner: Communicator) -> Result<*mut rcc_comm_t, Error> {
+    Ok(fill(COMMS.reserve()?, inner))
+}
+
+/// The same, at a place that is there for it.
+fn fill(place: Reserved<Comm, Aside>, mut inner: Communicator) -> *mut rcc_comm_t {
     let (rank, world) = (inner.rank(), inner.world());
     let aside = Aside { aborter: inner.runtime().aborter(), rank, world };
     let comm = Comm {
@@ -80,7 +85,7 @@ fn add(mut inner: Communicator) -> Result<*mut rcc_comm_t, Error> {
         combining: FxHashMap::default(),
     };
     // Never followed.
-    COMMS.add(comm, aside).map(|handle| std::ptr::without_provenance_mut(handle as usize))
+    std::ptr::without_provenance_mut(place.fill(comm, aside) as usize)
 }
 
 impl Comm {
@@ -192,8 +197,11 @@ pub unsafe extern "C" fn rcc_comm_threads(
         let comms = unsafe { list_mut(comms, size as usize, std::ptr::null_mut(), "comms") }?;
         // SAFETY: the caller's promise.
         let options: Options = unsafe { self::options(options) }?;
-        for (comm, inner) in comms.iter_mut().zip(Communicator::threads(size, &options)?) {
-            *comm = add(inner)?;
+        // All or none.
+        let places = COMMS.reserve_all(size as usize)?;
+        let made = Communicator::threads(size, &options)?;
+        for ((comm, place), inner) in comms.iter_mut().zip(places).zip(made) {
+            *comm = fill(place, inner);
         }
         Ok(())
     })

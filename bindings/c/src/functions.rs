@@ -33,7 +33,8 @@ pub unsafe extern "C" fn rcc_call(call: *const rcc_call_t) -> rcc_status_t {
 /// Starts a call, which goes on while this rank waits for any call, or asks for one; with options.progress
 /// always. Its buffers belong to it until rcc_test or rcc_wait says that it has ended: nobody else writes
 /// them, or reads what is received. Where as many calls of one plan are under way as may be
-/// (options.in_flight), the first of these ends before.
+/// (options.in_flight), the first of these ends before. Whether a call is made at once, or started or
+/// grouped, is part of it, and the same at all ranks: RCC_ERROR_MISMATCH, or RCC_ERROR_LATE, if not.
 ///
 /// # Safety
 /// As for rcc_call, until the call has ended; `request` may be written, or is NULL, which is refused.
@@ -51,7 +52,8 @@ pub unsafe extern "C" fn rcc_start(
 }
 
 /// Launches many calls as one: they start together, in this order, and have ended when it returns. If any
-/// of them makes no sense, none is started. All ranks launch the same. They may be of several communicators
+/// of them makes no sense, none is started. All ranks launch the same, and as a group (or each by rcc_start),
+/// not by calls at once. They may be of several communicators
 /// that this thread holds, if these were made of one by split, duplicate or shrink. Returns the error of
 /// the first call that failed.
 ///

@@ -108,6 +108,14 @@ impl<T: Send, S: Clone + Send> Table<T, S> {
         Ok(Reserved { table: self, index })
     }
 
+    /// Places for as many values, or none.
+    ///
+    /// # Errors
+    /// If there are not that many.
+    pub(crate) fn reserve_all(&'static self, count: usize) -> Result<Vec<Reserved<T, S>>, Error> {
+        (0..count).map(|_| self.reserve()).collect()
+    }
+
     /// Enters a value.
     ///
     /// # Errors
@@ -361,6 +369,10 @@ mod tests {
         assert_eq!(TABLE.add(1, ()).unwrap_err().kind, Kind::Resource);
         TABLE.enter(all[77]).unwrap().remove(drop);
         assert!(TABLE.add(1, ()).is_ok() && TABLE.add(1, ()).is_err());
+        // Several at once: all, or none, and then those that are left stay for others.
+        all[80..82].iter().for_each(|&one| TABLE.enter(one).unwrap().remove(drop));
+        assert_eq!(TABLE.reserve_all(3).err().map(|error| error.kind), Some(Kind::Resource));
+        assert_eq!(TABLE.reserve_all(2).unwrap().len(), 2);
     }
 
     #[test]

@@ -43,7 +43,7 @@ pub struct rcc_options_t {
 
 // SAFETY: numbers and pointers, with the size first; all zero is a value.
 unsafe impl Sized for rcc_options_t {
-    const LEAST: usize = size_of::<rcc_options_t>();
+    const LEAST: usize = 64;
 }
 
 /// The options of a structure; of the environment alone where it is NULL.

@@ -87,7 +87,9 @@ pub unsafe extern "C" fn rcc_wait(request: *mut *mut rcc_request_t) -> rcc_statu
 }
 
 /// Waits for several calls, whichever of them fails; returns the first error in their order. Each is freed
-/// and NULL then.
+/// and NULL then; but one that is refused (RCC_ERROR_INVALID: another thread is using it, or it was freed,
+/// or stands in the list before) stays as it is, and its call may still be under way: the buffers of a
+/// request that is not NULL are not the caller's yet.
 ///
 /// # Safety
 /// There are `count` requests, which may be read and written; NULL only if there are none.

@@ -115,7 +115,7 @@ fn null(name: &str) -> Error {
 /// # Safety
 /// It is `repr(C)`, its first field is a `usize`, and all zero is a value of it.
 pub(crate) unsafe trait Sized: Copy {
-    /// Its size in the first version that had it.
+    /// Its size in the first version that had it: a number, which stays as it is when fields are added.
     const LEAST: usize;
 }
 
@@ -167,4 +167,57 @@ pub(crate) unsafe fn list_mut<'a, T: Copy>(
     }
     // SAFETY: as above.
     unsafe { list_given(place, count, name) }
+}
+
+#[cfg(test)]
+mod tests {
+    use rcc::Kind;
+
+    use super::*;
+
+    /// A structure that had one field at first and has two now.
+    #[repr(C)]
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    struct Grown {
+        size: usize,
+        first: u64,
+        second: u64,
+    }
+
+    // SAFETY: numbers, with the size first.
+    unsafe impl Sized for Grown {
+        const LEAST: usize = 16;
+    }
+
+    /// What a caller hands in that knows as many words as there are.
+    fn handed<const WORDS: usize>(words: [u64; WORDS]) -> Result<Grown, Error> {
+        // SAFETY: the first word says how many bytes are looked at; those of the tests that say more are refused.
+        unsafe { sized(words.as_ptr().cast::<Grown>(), "it") }
+    }
+
+    #[test]
+    fn structures_of_older_and_later_versions_are_understood() {
+        assert_eq!(handed([16, 7]).unwrap(), Grown { size: 16, first: 7, second: 0 });
+        // What lies after it is not its own.
+        assert_eq!(handed([16, 7, 8]).unwrap(), Grown { size: 16, first: 7, second: 0 });
+        assert_eq!(handed([24, 7, 8]).unwrap(), Grown { size: 24, first: 7, second: 8 });
+        assert_eq!(handed([32, 7, 8, 0]).unwrap(), Grown { size: 32, first: 7, second: 8 });
+        let later = handed([32, 7, 8, 1 << 63]).unwrap_err();
+        assert_eq!(later.kind, Kind::Unsupported);
+        for size in [0, 8, 15, MOST_SIZE as u64 + 1, u64::MAX] {
+            let refused = handed([size, 7, 8]).unwrap_err();
+            assert_eq!(refused.kind, Kind::Invalid);
+            assert!(refused.message.contains(&format!("`it.size` is {size},")), "{}", refused.message);
+        }
+    }
+
+    /// What programs were built with stays what they may hand in, however much is added.
+    #[test]
+    fn the_first_version_of_each_structure_is_enough() {
+        use crate::algorithm::rcc_source_t;
+        use crate::calls::rcc_call_t;
+        use crate::options::rcc_options_t;
+        let least = [rcc_options_t::LEAST, rcc_call_t::LEAST, rcc_source_t::LEAST];
+        assert_eq!(least, [64, 88, 80]);
+    }
 }

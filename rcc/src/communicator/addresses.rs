@@ -115,7 +115,11 @@ impl Communicator {
         Ok(Prepared { plan: ready.plan, shape: shape(&call), buffers })
     }
 
-    /// A call of an algorithm, not yet made, with buffers by their names in the program. It is in place if any that is read overlaps one that is written.
+    /// A call of an algorithm, not yet made, with buffers by their names in the program.
+    ///
+    /// It is in place if any that is read overlaps one that is written. Where this rank has not both (as all but the root in a gather), that is as the plan is, if it
+    /// serves one form only; else the call is in place if the buffer that only others have is named as well, at the address of one that this rank has. Its memory is not
+    /// looked at.
     ///
     /// # Errors
     /// [`Kind::Invalid`] for an algorithm of another communicator, and for buffers that it does not have.
@@ -133,13 +137,20 @@ impl Communicator {
         let plan: &Plan = self.inner.plan(algorithm.0);
         let mut buffers = Buffers::new(plan);
         let mut elements = None;
+        // What this rank reads, and what it writes; what others do, of which only the addresses mean anything.
+        let (mut own, mut others) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
         for &NamedAt { name, send, recv, registered } in named {
-            for (role, at) in [(Role::Send, send), (Role::Recv, recv)] {
+            for (side, (role, at)) in [(Role::Send, send), (Role::Recv, recv)].into_iter().enumerate() {
                 let Some(at) = at else { continue };
-                let is = |b: &plan::plan::Buffer| b.name == name && b.role == role && b.at.holds(rank);
-                let Some(place) = plan.buffers.iter().position(is) else {
-                    return Err(no_buffer(plan, rank, name, role));
+                let is = |b: &plan::plan::Buffer| b.name == name && b.role == role;
+                let Some(place) = plan.buffers.iter().position(|b| is(b) && b.at.holds(rank)) else {
+                    if !plan.buffers.iter().any(is) {
+                        return Err(no_buffer(plan, rank, name, role));
+                    }
+                    others[side].push(at);
+                    continue;
                 };
+                own[side].push(at);
                 let block = u64::from(plan.buffers[place].blocks) * u64::from(dtype.size());
                 elements = elements.or((at.bytes as u64).checked_div(block));
                 // SAFETY: the caller's promise.
@@ -147,12 +158,22 @@ impl Communicator {
                     unsafe { buffers.at(BufferId::new(place), (at.start, at.bytes as u64), registered) };
             }
         }
-        let reads = || named.iter().filter_map(|one| one.send);
-        let in_place =
-            named.iter().filter_map(|one| one.recv).any(|recv| reads().any(|send| send.overlaps(recv)));
-        let shape = Shape { elements: elements.unwrap_or(0), dtype, op, in_place };
+        let elements = elements.unwrap_or(0);
+        let [reads, writes] = &own;
+        let overlap = reads.iter().any(|send| writes.iter().any(|recv| send.overlaps(*recv)));
+        let same =
+            |these: &[At], those: &[At]| these.iter().any(|a| those.iter().any(|b| a.start == b.start));
+        let named_same = elements > 0 && (same(reads, &others[1]) || same(&others[0], writes));
+        let in_place = overlap || named_same || (!plan.header.forms.disjoint && !tells(plan, rank, elements));
+        let shape = Shape { elements, dtype, op, in_place };
         Ok(Prepared { plan: algorithm.0, shape, buffers })
     }
+}
+
+/// Whether a rank's buffers lie otherwise in place than out of place.
+fn tells(plan: &Plan, rank: plan::ids::RankId, elements: u64) -> bool {
+    let has = |buffer: BufferId| plan.buffers[buffer.index()].at.holds(rank);
+    elements > 0 && plan.overlaps.iter().any(|o| o.rank == rank && has(o.left) && has(o.right))
 }
 
 fn no_buffer(plan: &Plan, rank: plan::ids::RankId, name: &str, role: Role) -> Error {

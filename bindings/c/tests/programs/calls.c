@@ -8,7 +8,7 @@
 
 #include <pthread.h>
 
-enum { MANY = 30000 };
+enum { MANY = 30000, REGISTERED = 1 << 20 };
 
 static rcc_comm_t *comm;
 static uint32_t rank, size;
@@ -56,7 +56,7 @@ static void ends(void) {
     rcc_comm_t *copy;
     rcc_request_t *request;
     int32_t *data = room(MANY * 4), x = 1;
-    void *lent, *again;
+    void *lent, *other, *again;
     OK(rcc_comm_duplicate(comm, &copy));
     for (size_t i = 0; i < MANY; i++) data[i] = (int32_t)rank;
     OK(rcc_all_reduce_start(copy, data, data, MANY, RCC_I32, RCC_MAX, &request));
@@ -69,9 +69,18 @@ static void ends(void) {
     memset(lent, 1, MANY * 4);
     OK(rcc_all_reduce_start(comm, lent, lent, MANY, RCC_I32, RCC_MIN, &request));
     OK(rcc_free(comm, lent));
+    /* It is the call's: nobody else gets it before that has been waited for. */
+    OK(rcc_alloc(comm, MANY * 4, &other));
+    CHECK((uintptr_t)other >= (uintptr_t)lent + MANY * 4 || (uintptr_t)lent >= (uintptr_t)other + MANY * 4);
+    for (size_t i = 0; i < MANY; i++) CHECK(((int32_t *)other)[i] == 0);
+    memset(other, 0x5a, MANY * 4);
     OK(rcc_wait(&request));
-    OK(rcc_alloc(comm, MANY * 4, &again));
-    for (size_t i = 0; i < MANY; i++) CHECK(((int32_t *)again)[i] == 0);
+    for (size_t i = 0; i < MANY; i++) CHECK(((int32_t *)other)[i] == 0x5a5a5a5a);
+    OK(rcc_free(comm, other));
+    /* Then all is there again, zeroed, in whatever order it was freed. */
+    OK(rcc_alloc(comm, REGISTERED, &again));
+    CHECK(again == lent);
+    for (size_t i = 0; i < REGISTERED; i++) CHECK(((char *)again)[i] == 0);
     OK(rcc_free(comm, again));
 }
 
@@ -277,6 +286,80 @@ static void own_algorithm(const char *plan) {
     free(sum);
 }
 
+/* What rank r has in element i of block b. */
+static uint32_t item(uint32_t r, size_t b, size_t i) {
+    return (uint32_t)(r * 1000003 + b * 7001 + i);
+}
+
+enum { IN_PLACE, OUT_OF_PLACE };
+
+/* One call of an algorithm with a root, in memory that peers reach into. What only the root has the others name at the address of what
+ * they have if it is in place, and else leave out. */
+static void rooted(rcc_collective_t collective, rcc_algorithm_t algorithm, uint32_t *memory, size_t count, uint32_t root,
+                   int form) {
+    int is_root = rank == root, scatters = collective == RCC_SCATTER;
+    size_t blocks = collective == RCC_REDUCE ? 1 : size, own = collective == RCC_REDUCE || !is_root ? 0 : rank * count;
+    uint32_t *all = memory, *one = form == OUT_OF_PLACE ? memory + size * count : memory + own;
+    rcc_buffer_t input = {"input", scatters ? all : one, NULL, scatters ? blocks * count : count};
+    rcc_buffer_t output = {"output", NULL, scatters ? one : all, scatters ? count : blocks * count};
+    rcc_buffer_t buffers[2] = {input, output};
+    memset(memory, 0, 2 * size * count * 4);
+    for (size_t i = 0; i < (scatters && is_root ? blocks * count : scatters ? 0 : count); i++) {
+        ((uint32_t *)(scatters ? all : one))[i] = scatters ? item(rank, i / count, i % count) : item(rank, 0, i);
+    }
+    if (is_root || form == IN_PLACE) {
+        OK(rcc_run(comm, algorithm, RCC_U32, RCC_SUM, buffers, 2));
+    } else {
+        OK(rcc_run(comm, algorithm, RCC_U32, RCC_SUM, scatters ? &buffers[1] : &buffers[0], 1));
+    }
+    for (size_t i = 0; scatters && i < count; i++) CHECK(one[i] == item(root, rank, i));
+    for (size_t i = 0; collective == RCC_GATHER && is_root && i < size * count; i++) {
+        CHECK(all[i] == item((uint32_t)(i / count), 0, i % count));
+    }
+    for (size_t i = 0; collective == RCC_REDUCE && is_root && i < count; i++) {
+        CHECK(all[i] == (uint32_t)(ranks_sum(size) * 1000003 + size * i));
+    }
+}
+
+static void rooted_in_place(void) {
+    static const rcc_collective_t collectives[] = {RCC_REDUCE, RCC_GATHER, RCC_SCATTER};
+    static const char *const names[] = {"std::reduce::direct", "std::gather::direct", "std::scatter::direct"};
+    char number[16];
+    uint32_t root = size - 1;
+    rcc_param_t param = {"root", number};
+    void *memory;
+    snprintf(number, sizeof number, "%u", (unsigned)root);
+    OK(rcc_alloc(comm, 2 * size * MANY * 4, &memory));
+    for (int at = 0; at < 3; at++) {
+        rcc_call_t call = RCC_CALL_INIT;
+        rcc_source_t source = RCC_SOURCE_INIT;
+        rcc_algorithm_t selected, compiled;
+        size_t own = at == 0 || rank != root ? 0 : rank * (size_t)MANY;
+        call.comm = comm;
+        call.collective = collectives[at];
+        call.dtype = RCC_U32;
+        call.send = (uint32_t *)memory + (at == 1 ? own : 0);
+        call.recv = (uint32_t *)memory + (at == 2 ? own : 0);
+        call.count = MANY;
+        call.root = root;
+        OK(rcc_select(&call, &selected));
+        rooted(collectives[at], selected, memory, MANY, root, IN_PLACE);
+        /* Of nothing, which lies anywhere. */
+        rooted(collectives[at], selected, memory, 0, root, IN_PLACE);
+        rooted(collectives[at], selected, memory, 0, root, OUT_OF_PLACE);
+        source.algorithm = names[at];
+        source.params = &param;
+        source.param_count = 1;
+        source.registered = 1;
+        OK(rcc_compile(comm, &source, &compiled));
+        rooted(collectives[at], compiled, memory, MANY, root, IN_PLACE);
+        rooted(collectives[at], compiled, memory, MANY, root, OUT_OF_PLACE);
+        rooted(collectives[at], compiled, memory, 0, root, OUT_OF_PLACE);
+    }
+    OK(rcc_barrier(comm));
+    OK(rcc_free(comm, memory));
+}
+
 enum { LARGE = 1000000 };
 
 static void *other_rank(void *which) {
@@ -337,7 +420,7 @@ static void threads(void) {
 int main(int argc, char **argv) {
     rcc_options_t options = RCC_OPTIONS_INIT;
     CHECK(argc == 2);
-    options.registered = 1 << 20;
+    options.registered = REGISTERED;
     options.in_flight = 2;
     OK(rcc_comm_from_env(&options, &comm));
     OK(rcc_comm_rank(comm, &rank));
@@ -348,6 +431,7 @@ int main(int argc, char **argv) {
     divided();
     own_operator();
     own_algorithm(argv[1]);
+    rooted_in_place();
     driven();
     threads();
     OK(rcc_comm_destroy(comm));
