@@ -90,6 +90,14 @@ impl Waiter {
         self.slow_round()
     }
 
+    /// A look without progress of who does something else in between: the time since the last one counts, as far as a round's may.
+    pub fn look(&mut self) {
+        let now = Instant::now();
+        if let Some(last) = self.last.replace(now) {
+            self.waited += now.saturating_duration_since(last).min(ROUND);
+        }
+    }
+
     /// How long it has lasted, pauses not counted.
     pub fn waited(&self) -> Duration {
         self.waited
@@ -97,10 +105,7 @@ impl Waiter {
 
     #[cold]
     fn slow_round(&mut self) -> Turn {
-        let now = Instant::now();
-        if let Some(last) = self.last.replace(now) {
-            self.waited += now.saturating_duration_since(last).min(ROUND);
-        }
+        self.look();
         if self.rounds <= self.pauses.saturating_add(self.policy.yields) {
             std::thread::yield_now();
             return Turn::Again;

@@ -28,6 +28,9 @@ use crate::watch;
 /// From when on, and then after twice as long each time, who waits looks whether others make another call, or none.
 pub(super) const SUSPECT: Duration = Duration::from_millis(20);
 
+/// Who passes by in a loop of its own asks each so many times how long nothing has moved: the clock costs more than a look.
+const PASSES: u32 = 64;
+
 /// How long a visitor sleeps that waits for a call that someone else drives.
 const ASIDE: Duration = Duration::from_micros(200);
 
@@ -53,6 +56,10 @@ pub(super) struct State {
     pub(super) lanes: Vec<Lane>,
     pub(super) flights: Flights,
     waiter: Waiter,
+    /// Of those who only look in: what they have found without any progress in between.
+    looks: Wait,
+    /// How many of them had other things to do.
+    passed: u32,
 }
 
 const _: () = {
@@ -93,6 +100,7 @@ enum Who {
 }
 
 /// What a wait remembers from look to look.
+#[derive(Debug)]
 struct Wait {
     waiter: Waiter,
     suspect: Duration,
@@ -118,6 +126,8 @@ impl Seat {
             lanes: Vec::new(),
             flights: Flights::new(rank, hall.shape().ranks(), patience.policy),
             waiter: Waiter::new(patience.policy),
+            looks: Wait::new(Waiter::new(patience.policy)),
+            passed: 0,
         };
         let engine = Engine {
             gate: Gate::new(),
@@ -157,7 +167,7 @@ impl Engine {
     /// A visitor gives one turn to the calls of this communicator and of all others that nobody drives.
     pub(super) fn visit_once(&self) {
         if let Some(mut inside) = self.visit(Who::Waiting) {
-            inside.turn();
+            inside.look();
         }
         self.family.others(Some(self));
     }
@@ -206,7 +216,7 @@ impl Family {
                 continue;
             }
             let Some(mut inside) = member.visit(Who::Passing) else { continue };
-            visit.moved |= inside.turn();
+            visit.moved |= inside.look();
             let under_way = inside.flights.under_way();
             visit.news.take_over(inside.leave());
             if under_way {
@@ -329,6 +339,28 @@ impl<'e> Inside<'e> {
         flights.turn(hall, lanes)
     }
 
+    /// The same for who does not wait here: also ends the calls if the communicator has ended, or if nothing has moved for so long,
+    /// in looks like this, that it must; whether anything went on.
+    fn look(&mut self) -> bool {
+        let moved = self.turn();
+        if moved {
+            self.looks.reset();
+        }
+        if self.engine.hall.board().aborted() {
+            self.stop(Stop::Aborted);
+        } else if !moved && self.flights.under_way() {
+            self.passed = self.passed.wrapping_add(1);
+            if self.who == Who::Waiting || self.passed.is_multiple_of(PASSES) {
+                let fresh = Wait::new(Waiter::new(self.engine.patience.policy));
+                let mut wait = std::mem::replace(&mut self.looks, fresh);
+                wait.waiter.look();
+                self.judge(&mut wait);
+                self.looks = wait;
+            }
+        }
+        moved
+    }
+
     /// Drives all calls until `done`, or until they have failed.
     pub(super) fn until(&mut self, done: impl Fn(&Flights) -> bool) {
         if done(&self.flights) {
@@ -338,6 +370,7 @@ impl<'e> Inside<'e> {
         let mut wait = Wait::new(std::mem::replace(&mut self.waiter, Waiter::new(policy)));
         self.drive(&mut wait, done);
         self.waiter = wait.waiter;
+        self.looks.reset();
     }
 
     /// Drives all calls until one has ended, and says how it did; asked again, it did well.
@@ -381,6 +414,7 @@ impl<'e> Inside<'e> {
     /// # Safety
     /// As [`Flights::issue`].
     pub(super) unsafe fn issue(&mut self, lane: usize, whose: Option<Arc<dyn Ended>>) -> Result<u64, Error> {
+        self.begin();
         let State { lanes, flights, .. } = &mut **self;
         // SAFETY: the caller's promise.
         unsafe { flights.issue(lanes, lane, whose) }
@@ -396,9 +430,18 @@ impl<'e> Inside<'e> {
         call: &small::Call,
         buffers: &small::Buffers<'_>,
     ) -> Result<u64, Error> {
+        self.begin();
         let hall = &self.engine.hall;
         // SAFETY: the caller's promise.
         unsafe { self.flights.issue_small(hall, call, buffers) }
+    }
+
+    /// A call begins: if no other is under way, nothing has been waited for yet.
+    #[inline]
+    fn begin(&mut self) {
+        if !self.flights.under_way() {
+            self.looks.reset();
+        }
     }
 
     /// Waits for the last call, a small one, if that takes not long; whether it has ended well.
@@ -437,37 +480,53 @@ impl<'e> Inside<'e> {
                 moved = self.turn();
                 moved || elsewhere
             });
-            let waited = wait.waiter.waited();
             if moved {
                 continue;
             }
             match stop {
-                Some(Stop::Deadline { waited }) => {
-                    let missing = !watch::absent(hall, self.flights.oldest()).is_empty();
-                    if waited > if missing { patience.late } else { patience.stalled } {
-                        self.stop(Stop::Deadline { waited });
-                    }
-                }
+                Some(Stop::Deadline { .. }) | None => self.judge(wait),
                 Some(stop) => self.stop(stop),
-                None => {}
             }
-            if waited > wait.suspect {
-                wait.suspect *= 2;
-                let oldest = self.flights.oldest();
-                let found = || watch::otherwise(hall, *rank, oldest);
-                let differs = || found().map(|(from, call)| Stop::Differs { from, call });
-                let gone = || watch::gone(hall, *rank, oldest).map(|from| Stop::Gone { from });
-                let elsewhere = || watch::elsewhere(hall, *rank).map(|_| Stop::Elsewhere);
-                if let Some(stop) = differs().or_else(gone).or_else(elsewhere) {
-                    self.stop(stop);
-                }
+        }
+    }
+
+    /// After a look at which nothing went on: ends the calls if that has been so for too long, or if it will be so for ever; warns once.
+    #[inline]
+    fn judge(&mut self, wait: &mut Wait) {
+        let Engine { patience, warn, .. } = self.engine;
+        let first = patience.stalled.min(patience.late).min(*warn).min(wait.suspect);
+        if wait.waiter.waited() > first {
+            self.sentence(wait);
+        }
+    }
+
+    #[cold]
+    fn sentence(&mut self, wait: &mut Wait) {
+        let engine = self.engine;
+        let Engine { hall, rank, patience, .. } = engine;
+        let waited = wait.waiter.waited();
+        if waited > patience.stalled.min(patience.late) {
+            let missing = !watch::absent(hall, self.flights.oldest()).is_empty();
+            if waited > if missing { patience.late } else { patience.stalled } {
+                self.stop(Stop::Deadline { waited });
             }
-            if waited > engine.warn && !wait.warned {
-                wait.warned = true;
-                let call = self.flights.oldest();
-                let absent = watch::absent(hall, call);
-                tracing::warn!(rank = rank.0, call, ?absent, "has waited for {waited:.0?}");
+        }
+        if waited > wait.suspect {
+            wait.suspect *= 2;
+            let oldest = self.flights.oldest();
+            let found = || watch::otherwise(hall, *rank, oldest);
+            let differs = || found().map(|(from, call)| Stop::Differs { from, call });
+            let gone = || watch::gone(hall, *rank, oldest).map(|from| Stop::Gone { from });
+            let elsewhere = || watch::elsewhere(hall, *rank).map(|_| Stop::Elsewhere);
+            if let Some(stop) = differs().or_else(gone).or_else(elsewhere) {
+                self.stop(stop);
             }
+        }
+        if waited > engine.warn && !wait.warned {
+            wait.warned = true;
+            let call = self.flights.oldest();
+            let absent = watch::absent(hall, call);
+            tracing::warn!(rank = rank.0, call, ?absent, "has waited for {waited:.0?}");
         }
     }
 
