@@ -16,6 +16,7 @@ pub mod exec;
 pub mod job;
 pub mod launch;
 pub mod memory;
+mod payload;
 pub mod small;
 pub mod wait;
 pub mod watch;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::task::Waker;
 
 use super::flight::Ended;
+use crate::payload;
 
 /// Told when it is dropped.
 #[derive(Debug, Default)]
@@ -48,9 +49,6 @@ impl Drop for News {
 fn guarded(what: &str, work: impl FnOnce()) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(work)) {
         tracing::error!("{what} panicked; it was caught, and calls go on");
-        // What a panic carries may panic in turn.
-        if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
-            std::mem::forget(again);
-        }
+        payload::discard(payload);
     }
 }

@@ -8,6 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::kernels::Fold;
+use crate::payload;
 
 /// How elements are combined. It must be associative and commutative: plans combine in any order.
 ///
@@ -110,8 +111,7 @@ pub(super) unsafe fn fold(operator: &dyn Operator, fold: &Fold<'_>, size: usize)
             at += bytes;
         }
     }));
-    // What it panicked with may panic again when it is dropped.
-    whole.map_err(std::mem::forget).is_ok()
+    whole.map_err(payload::discard).is_ok()
 }
 
 #[cfg(test)]
