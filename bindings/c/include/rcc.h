@@ -950,7 +950,8 @@ rcc_status_t rcc_op_free(rcc_op_t op);
 /**
  * Lets calls go on as far as they can for now. If this one has ended, `*done` is 1, `*request` is freed
  * and NULL, the buffers are the caller's again, and what is returned is how it ended; else `*done` is 0
- * and RCC_SUCCESS is returned. A request that is NULL has ended well.
+ * and RCC_SUCCESS is returned, or an error of this function alone: the call is still under way as long as
+ * `*request` is not NULL. A request that is NULL has ended well.
  *
  * The caller answers for it that:
  * `request` and `done` may be read and written, or are NULL, which is refused.

@@ -16,7 +16,7 @@ use runtime::exec::Shape;
 use crate::algorithm::{rcc_algorithm_t, rcc_buffer_t};
 use crate::comm::{Comm, Inside, enter, rcc_comm_t};
 use crate::memory::Piece;
-use crate::request::{self, rcc_request_t};
+use crate::request::{self, Underway, rcc_request_t};
 use crate::status::invalid;
 use crate::strings::{Sized, list, out, sized, words};
 use crate::values::{Combine, collective, combine, dtype, rcc_collective_t, rcc_dtype_t, rcc_op_t};
@@ -247,8 +247,11 @@ pub(crate) unsafe fn start(call: &rcc_call_t, request: *mut *mut rcc_request_t) 
     let Prepared { plan, shape, buffers } = unsafe { prepared(&mut comm, &asked) }?;
     let place = request::reserve()?;
     let kept = pieces(&comm, &asked.what);
-    let started = comm.inner.runtime().start_with(plan, shape, kept, |_| Ok(buffers));
-    *request = request::fill(place, started.map_err(|refused| refused.error)?);
+    let runtime = comm.inner.runtime();
+    let started = Underway::start(runtime.aborter(), kept, |kept| {
+        Ok(runtime.start_with(plan, shape, kept, |_| Ok(buffers))?)
+    })?;
+    *request = request::fill(place, started);
     Ok(())
 }
 

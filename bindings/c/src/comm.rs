@@ -17,6 +17,7 @@ use rustc_hash::FxHashMap;
 use crate::handle::{Entered, Reserved, Table};
 use crate::memory::Piece;
 use crate::options::{options, rcc_options_t};
+use crate::request::told;
 use crate::status::{guard, invalid, rcc_status_t};
 use crate::strings::{list_mut, maybe_words, out, words};
 
@@ -277,7 +278,10 @@ pub extern "C" fn rcc_comm_destroy(comm: *mut rcc_comm_t) -> rcc_status_t {
         if comm.is_null() {
             return Ok(());
         }
-        COMMS.enter(comm.addr() as u64)?.remove(drop);
+        let mut comm = COMMS.enter(comm.addr() as u64)?;
+        let aborter = comm.inner.runtime().aborter();
+        // Calls that are under way stay their requests', if this panics.
+        comm.remove(|comm| told(&aborter, || drop(comm)));
         Ok(())
     })
 }
@@ -338,8 +342,12 @@ pub unsafe extern "C" fn rcc_comm_size(comm: *mut rcc_comm_t, size: *mut u32) ->
 mod tests {
     use std::ffi::CStr;
     use std::mem::MaybeUninit;
+    use std::os::unix::process::ExitStatusExt;
+    use std::sync::atomic::AtomicBool;
+    use std::time::Duration;
 
     use super::*;
+    use crate::request::ends;
     use crate::status::rcc_last_error;
 
     fn alone() -> *mut rcc_comm_t {
@@ -368,6 +376,61 @@ mod tests {
         assert_eq!(rcc_comm_failure(comm), rcc_status_t::RCC_ERROR_ABORTED);
         assert!(said().contains("rcc panicked"), "{}", said());
         assert_eq!(rcc_comm_destroy(comm), rcc_status_t::RCC_SUCCESS);
+    }
+
+    /// Its buffers are the caller's when it returns: so not before whoever else drives the call has ended it.
+    #[test]
+    fn a_wait_that_panics_ends_the_communicator_and_returns_when_the_call_has_ended() {
+        let comm = alone();
+        let aborter = COMMS.aside(comm.addr() as u64).unwrap().aborter;
+        let (token, over) = (Arc::new(()), Arc::new(AtomicBool::new(false)));
+        let weak = Arc::downgrade(&token);
+        let (other, ended) = (aborter.clone(), Arc::clone(&over));
+        let driver = std::thread::spawn(move || {
+            while other.failure().is_none() {
+                std::thread::yield_now();
+            }
+            std::thread::sleep(Duration::from_millis(50));
+            ended.store(true, Ordering::Release);
+            drop(token);
+        });
+        let panicked = guard(|| ends(&aborter, &weak, Duration::from_secs(600), || panic!("for a test")));
+        assert!(over.load(Ordering::Acquire));
+        assert_eq!(panicked, rcc_status_t::RCC_ERROR_INTERNAL);
+        assert_eq!(rcc_comm_failure(comm), rcc_status_t::RCC_ERROR_ABORTED);
+        driver.join().unwrap();
+        assert_eq!(rcc_comm_destroy(comm), rcc_status_t::RCC_SUCCESS);
+        // What went well ends nothing.
+        let well = alone();
+        let aborter = COMMS.aside(well.addr() as u64).unwrap().aborter;
+        let under_way = Arc::new(());
+        assert_eq!(ends(&aborter, &Arc::downgrade(&under_way), Duration::ZERO, || 7), 7);
+        assert_eq!(rcc_comm_failure(well), rcc_status_t::RCC_SUCCESS);
+        // What only looks leaves the call as it is.
+        assert_eq!(guard(|| told(&aborter, || panic!("for a test"))), rcc_status_t::RCC_ERROR_INTERNAL);
+        assert_eq!(rcc_comm_failure(well), rcc_status_t::RCC_ERROR_ABORTED);
+        assert_eq!(rcc_comm_destroy(well), rcc_status_t::RCC_SUCCESS);
+    }
+
+    /// The test starts itself as another process, which is to end so.
+    #[test]
+    fn a_process_ends_rather_than_hand_back_the_buffers_of_a_call_that_nobody_ends() {
+        const MARK: &str = "RCC_TEST_OF_A_PROCESS_THAT_ENDS";
+        const NAME: &str =
+            "comm::tests::a_process_ends_rather_than_hand_back_the_buffers_of_a_call_that_nobody_ends";
+        if std::env::var_os(MARK).is_some() {
+            let aborter = COMMS.aside(alone().addr() as u64).unwrap().aborter;
+            let token = Arc::new(());
+            let weak = Arc::downgrade(&token);
+            let _ = guard(|| ends(&aborter, &weak, Duration::from_millis(20), || panic!("for a test")));
+            drop(token);
+            return;
+        }
+        let mut itself = std::process::Command::new(std::env::current_exe().unwrap());
+        let output = itself.args(["--exact", NAME, "--nocapture"]).env(MARK, "1").output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.signal(), Some(6), "{said}");
+        assert!(said.contains("is under way with its buffers still"), "{said}");
     }
 
     #[test]

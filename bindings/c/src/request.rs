@@ -1,12 +1,15 @@
 //! Calls under way.
 //!
-//! In: a call that was started. Out: its end, once.
+//! In: a call that was started. Out: its end, once. The one hard idea: its buffers are the caller's, who has them back when a wait
+//! returns, also one that panicked (which is a fault of rcc); so that returns only if the call has ended, or not at all.
 
 use std::ffi::c_int;
-use std::sync::Arc;
+use std::io::Write;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 
 use rcc::Error;
-use runtime::comm::Handle;
+use runtime::comm::{Aborter, Handle};
 
 use crate::handle::{Reserved, Table};
 use crate::memory::Piece;
@@ -18,20 +21,103 @@ pub struct rcc_request_t {
     _private: (),
 }
 
-/// What a call under way keeps: the registered memory that it has.
-pub(crate) type Kept = Vec<Arc<Piece>>;
+/// What a call under way keeps.
+pub(crate) struct Kept {
+    /// The registered memory that it has.
+    _pieces: Vec<Arc<Piece>>,
+    /// There until the call has ended, and its handle is gone.
+    _token: Arc<()>,
+}
 
-static REQUESTS: Table<Handle<Kept>, ()> = Table::new("request", 2);
+/// A call under way.
+pub(crate) struct Underway {
+    call: Handle<Kept>,
+    /// Of its communicator.
+    aborter: Aborter,
+    token: Weak<()>,
+}
+
+static REQUESTS: Table<Underway, ()> = Table::new("request", 2);
+
+/// How long others may take to drive a call to its end whose own wait has panicked.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A place for a call that is to be started: once it is, its handle must not be lost.
-pub(crate) fn reserve() -> Result<Reserved<Handle<Kept>, ()>, Error> {
+pub(crate) fn reserve() -> Result<Reserved<Underway, ()>, Error> {
     REQUESTS.reserve()
 }
 
 /// Makes a handle of a call.
-pub(crate) fn fill(place: Reserved<Handle<Kept>, ()>, call: Handle<Kept>) -> *mut rcc_request_t {
+pub(crate) fn fill(place: Reserved<Underway, ()>, call: Underway) -> *mut rcc_request_t {
     // Never followed.
     std::ptr::without_provenance_mut(place.fill(call, ()) as usize)
+}
+
+impl Underway {
+    /// Starts it.
+    pub(crate) fn start(
+        aborter: Aborter,
+        pieces: Vec<Arc<Piece>>,
+        start: impl FnOnce(Kept) -> Result<Handle<Kept>, Error>,
+    ) -> Result<Underway, Error> {
+        let token = Arc::new(());
+        let weak = Arc::downgrade(&token);
+        Ok(Underway { call: start(Kept { _pieces: pieces, _token: token })?, aborter, token: weak })
+    }
+
+    /// Whether it has ended. If that panics, it is still under way.
+    fn test(&self) -> bool {
+        told(&self.aborter, || self.call.test())
+    }
+
+    fn wait(self) -> Result<(), Error> {
+        let Underway { call, aborter, token } = self;
+        ends(&aborter, &token, PATIENCE, || call.wait().0)
+    }
+}
+
+/// Does what ends the communicator if it panics: this rank may have made half of what the others have.
+pub(crate) fn told<R>(aborter: &Aborter, work: impl FnOnce() -> R) -> R {
+    struct Unwinds<'a>(&'a Aborter);
+    impl Drop for Unwinds<'_> {
+        fn drop(&mut self) {
+            self.0.abort("rcc panicked");
+        }
+    }
+    let unwinds = Unwinds(aborter);
+    let done = work();
+    std::mem::forget(unwinds);
+    done
+}
+
+/// The same with what ends a call. If it panics, the call may still be under way, with buffers that the caller believes to have back.
+/// Whoever else drives it brings it to its end soon, since the communicator has ended. If nobody does, the process is at its end.
+pub(crate) fn ends<R>(
+    aborter: &Aborter,
+    token: &Weak<()>,
+    patience: Duration,
+    work: impl FnOnce() -> R,
+) -> R {
+    struct Unwinds<'a>(&'a Weak<()>, Duration);
+    impl Drop for Unwinds<'_> {
+        fn drop(&mut self) {
+            let until = Instant::now() + self.1;
+            while self.0.strong_count() > 0 {
+                if Instant::now() >= until {
+                    let why =
+                        "rcc panicked, and a call that was waited for is under way with its buffers still";
+                    let _ = writeln!(std::io::stderr(), "{why}: the process is ended");
+                    std::process::abort();
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+    }
+    // In this order: what ends the communicator comes first.
+    let unwinds = Unwinds(token, patience);
+    let done = told(aborter, work);
+    std::mem::forget(unwinds);
+    done
 }
 
 /// Waits for a call, whose handle is none any more then.
@@ -41,12 +127,13 @@ fn wait(request: &mut *mut rcc_request_t) -> Result<(), Error> {
     }
     let call = REQUESTS.enter(request.addr() as u64)?;
     *request = std::ptr::null_mut();
-    call.remove(|call| call.wait().0)
+    call.remove(Underway::wait)
 }
 
 /// Lets calls go on as far as they can for now. If this one has ended, `*done` is 1, `*request` is freed
 /// and NULL, the buffers are the caller's again, and what is returned is how it ended; else `*done` is 0
-/// and RCC_SUCCESS is returned. A request that is NULL has ended well.
+/// and RCC_SUCCESS is returned, or an error of this function alone: the call is still under way as long as
+/// `*request` is not NULL. A request that is NULL has ended well.
 ///
 /// # Safety
 /// `request` and `done` may be read and written, or are NULL, which is refused.
@@ -67,7 +154,7 @@ pub unsafe extern "C" fn rcc_test(request: *mut *mut rcc_request_t, done: *mut c
         }
         *done = 1;
         *request = std::ptr::null_mut();
-        call.remove(|call| call.wait().0)
+        call.remove(Underway::wait)
     })
 }
 
