@@ -137,6 +137,33 @@ fn a_rank_that_has_left_is_missed_by_who_only_looks() {
     }
 }
 
+/// A call in a scope that is only asked whether it has ended.
+#[test]
+fn a_scope_is_told_as_well() {
+    let kinds = together(2, &options(SOON), |mut comm| {
+        let id = comm.open(&ring(2)).unwrap();
+        let mut memory = comm.memory(id, shape(3000)).unwrap();
+        if comm.rank().0 == 1 {
+            // Until it has ended.
+            while comm.failure().is_none() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            return None;
+        }
+        let ended = comm.scope(|scope| {
+            let pending = scope.start(id, shape(3000), memory.buffers())?;
+            let start = Instant::now();
+            while !scope.test(&pending) {
+                assert!(start.elapsed() < LONG, "nothing is told");
+                std::thread::sleep(Duration::from_micros(50));
+            }
+            scope.wait(pending)
+        });
+        Some(ended.unwrap_err().kind)
+    });
+    assert_eq!(kinds[0], Some(Kind::Late));
+}
+
 /// What was waited for in vain before does not count against a call that begins later.
 #[test]
 fn looks_at_one_call_do_not_count_for_the_next() {

@@ -343,7 +343,6 @@ mod tests {
     use std::ffi::CStr;
     use std::mem::MaybeUninit;
     use std::os::unix::process::ExitStatusExt;
-    use std::sync::atomic::AtomicBool;
     use std::time::Duration;
 
     use super::*;
@@ -378,33 +377,32 @@ mod tests {
         assert_eq!(rcc_comm_destroy(comm), rcc_status_t::RCC_SUCCESS);
     }
 
-    /// Its buffers are the caller's when it returns: so not before whoever else drives the call has ended it.
+    /// Its buffers are the caller's when it returns: so not before the call has been driven to its end.
     #[test]
     fn a_wait_that_panics_ends_the_communicator_and_returns_when_the_call_has_ended() {
         let comm = alone();
         let aborter = COMMS.aside(comm.addr() as u64).unwrap().aborter;
-        let (token, over) = (Arc::new(()), Arc::new(AtomicBool::new(false)));
-        let weak = Arc::downgrade(&token);
-        let (other, ended) = (aborter.clone(), Arc::clone(&over));
-        let driver = std::thread::spawn(move || {
-            while other.failure().is_none() {
-                std::thread::yield_now();
+        // It goes on when it is asked, and ends some time after the communicator has.
+        let asked = AtomicU32::new(0);
+        let test = || {
+            assert!(aborter.failure().is_some(), "the communicator ends first");
+            match asked.fetch_add(1, Ordering::Relaxed) {
+                0 => panic!("once more"),
+                times => times == 20,
             }
-            std::thread::sleep(Duration::from_millis(50));
-            ended.store(true, Ordering::Release);
-            drop(token);
+        };
+        let panicked = guard(|| {
+            ends(&aborter, Duration::from_secs(600), &test, || panic!("for a test"));
+            Ok(())
         });
-        let panicked = guard(|| ends(&aborter, &weak, Duration::from_secs(600), || panic!("for a test")));
-        assert!(over.load(Ordering::Acquire));
+        assert_eq!(asked.load(Ordering::Relaxed), 21);
         assert_eq!(panicked, rcc_status_t::RCC_ERROR_INTERNAL);
         assert_eq!(rcc_comm_failure(comm), rcc_status_t::RCC_ERROR_ABORTED);
-        driver.join().unwrap();
         assert_eq!(rcc_comm_destroy(comm), rcc_status_t::RCC_SUCCESS);
         // What went well ends nothing.
         let well = alone();
         let aborter = COMMS.aside(well.addr() as u64).unwrap().aborter;
-        let under_way = Arc::new(());
-        assert_eq!(ends(&aborter, &Arc::downgrade(&under_way), Duration::ZERO, || 7), 7);
+        ends(&aborter, Duration::ZERO, &|| panic!("it is not asked"), || ());
         assert_eq!(rcc_comm_failure(well), rcc_status_t::RCC_SUCCESS);
         // What only looks leaves the call as it is.
         assert_eq!(guard(|| told(&aborter, || panic!("for a test"))), rcc_status_t::RCC_ERROR_INTERNAL);
@@ -420,10 +418,10 @@ mod tests {
             "comm::tests::a_process_ends_rather_than_hand_back_the_buffers_of_a_call_that_nobody_ends";
         if std::env::var_os(MARK).is_some() {
             let aborter = COMMS.aside(alone().addr() as u64).unwrap().aborter;
-            let token = Arc::new(());
-            let weak = Arc::downgrade(&token);
-            let _ = guard(|| ends(&aborter, &weak, Duration::from_millis(20), || panic!("for a test")));
-            drop(token);
+            let _ = guard(|| {
+                ends(&aborter, Duration::from_millis(20), &|| false, || panic!("for a test"));
+                Ok(())
+            });
             return;
         }
         let mut itself = std::process::Command::new(std::env::current_exe().unwrap());

@@ -5,7 +5,8 @@
 
 use std::ffi::c_int;
 use std::io::Write;
-use std::sync::{Arc, Weak};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rcc::Error;
@@ -25,8 +26,6 @@ pub struct rcc_request_t {
 pub(crate) struct Kept {
     /// The registered memory that it has.
     _pieces: Vec<Arc<Piece>>,
-    /// There until the call has ended, and its handle is gone.
-    _token: Arc<()>,
 }
 
 /// A call under way.
@@ -34,12 +33,11 @@ pub(crate) struct Underway {
     call: Handle<Kept>,
     /// Of its communicator.
     aborter: Aborter,
-    token: Weak<()>,
 }
 
 static REQUESTS: Table<Underway, ()> = Table::new("request", 2);
 
-/// How long others may take to drive a call to its end whose own wait has panicked.
+/// How long a call may take to its end whose wait has panicked.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A place for a call that is to be started: once it is, its handle must not be lost.
@@ -60,9 +58,7 @@ impl Underway {
         pieces: Vec<Arc<Piece>>,
         start: impl FnOnce(Kept) -> Result<Handle<Kept>, Error>,
     ) -> Result<Underway, Error> {
-        let token = Arc::new(());
-        let weak = Arc::downgrade(&token);
-        Ok(Underway { call: start(Kept { _pieces: pieces, _token: token })?, aborter, token: weak })
+        Ok(Underway { call: start(Kept { _pieces: pieces })?, aborter })
     }
 
     /// Whether it has ended. If that panics, it is still under way.
@@ -71,8 +67,9 @@ impl Underway {
     }
 
     fn wait(self) -> Result<(), Error> {
-        let Underway { call, aborter, token } = self;
-        ends(&aborter, &token, PATIENCE, || call.wait().0)
+        let Underway { call, aborter } = self;
+        ends(&aborter, PATIENCE, &|| call.test(), || call.settle());
+        call.wait().0
     }
 }
 
@@ -90,19 +87,16 @@ pub(crate) fn told<R>(aborter: &Aborter, work: impl FnOnce() -> R) -> R {
     done
 }
 
-/// The same with what ends a call. If it panics, the call may still be under way, with buffers that the caller believes to have back.
-/// Whoever else drives it brings it to its end soon, since the communicator has ended. If nobody does, the process is at its end.
-pub(crate) fn ends<R>(
-    aborter: &Aborter,
-    token: &Weak<()>,
-    patience: Duration,
-    work: impl FnOnce() -> R,
-) -> R {
-    struct Unwinds<'a>(&'a Weak<()>, Duration);
+/// The same with what ends a call. If it panics, the call may still be under way, with buffers that the caller believes to have back: it is
+/// driven to its end, which it soon comes to, since the communicator has ended. If it does not, the process is at its end. `test` lets the call
+/// go on, and says whether it has ended.
+pub(crate) fn ends(aborter: &Aborter, patience: Duration, test: &dyn Fn() -> bool, work: impl FnOnce()) {
+    struct Unwinds<'a>(Duration, &'a dyn Fn() -> bool);
     impl Drop for Unwinds<'_> {
         fn drop(&mut self) {
-            let until = Instant::now() + self.1;
-            while self.0.strong_count() > 0 {
+            let until = Instant::now() + self.0;
+            // What has panicked may do so again.
+            while !catch_unwind(AssertUnwindSafe(self.1)).unwrap_or(false) {
                 if Instant::now() >= until {
                     let why =
                         "rcc panicked, and a call that was waited for is under way with its buffers still";
@@ -114,10 +108,9 @@ pub(crate) fn ends<R>(
         }
     }
     // In this order: what ends the communicator comes first.
-    let unwinds = Unwinds(token, patience);
-    let done = told(aborter, work);
+    let unwinds = Unwinds(patience, test);
+    told(aborter, work);
     std::mem::forget(unwinds);
-    done
 }
 
 /// Waits for a call, whose handle is none any more then.

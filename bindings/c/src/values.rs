@@ -95,22 +95,8 @@ pub(crate) fn number<E: Copy>(given: MaybeUninit<E>) -> i32 {
 
 pub(crate) fn dtype(given: MaybeUninit<rcc_dtype_t>) -> Result<Dtype, Error> {
     let number = number(given);
-    let all = [
-        Dtype::F32,
-        Dtype::F64,
-        Dtype::F16,
-        Dtype::Bf16,
-        Dtype::F8E4m3,
-        Dtype::F8E5m2,
-        Dtype::I8,
-        Dtype::I32,
-        Dtype::I64,
-        Dtype::U8,
-        Dtype::U32,
-        Dtype::U64,
-    ];
-    let known = usize::try_from(number).ok().and_then(|at| all.get(at));
-    known.copied().ok_or_else(|| invalid(format!("{number} is no rcc_dtype_t")))
+    let known = Dtype::ALL.into_iter().find(|&dtype| dtype_number(dtype) as i32 == number);
+    known.ok_or_else(|| invalid(format!("{number} is no rcc_dtype_t")))
 }
 
 /// The number of a type.

@@ -8,7 +8,8 @@
 use std::sync::atomic::Ordering;
 
 use super::Communicator;
-use super::engine::{Inside, SUSPECT};
+use super::drive::SUSPECT;
+use super::engine::Inside;
 use super::meeting::Meeting;
 use crate::call::Record;
 use crate::error::Error;

@@ -163,12 +163,17 @@ impl<T: Send + 'static> Handle<T> {
         }
     }
 
+    /// Waits until the call has ended; its buffers stay with the handle.
+    pub fn settle(&self) {
+        self.engine.visit_until(|| self.is_done());
+    }
+
     /// Waits until the call has ended; how it did, and its buffers. If it failed, what lies in buffers that it was to write is undefined.
     ///
     /// # Panics
     /// If it has been polled to its end, as a future that is polled again.
     pub fn wait(self) -> (Result<(), Error>, T) {
-        self.engine.visit_until(|| self.is_done());
+        self.settle();
         self.take()
     }
 

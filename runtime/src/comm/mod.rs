@@ -23,6 +23,7 @@
 mod abort;
 mod agree;
 mod assembly;
+mod drive;
 mod engine;
 mod flight;
 mod gate;

@@ -97,7 +97,7 @@ impl<'c, 'env> Scope<'c, 'env> {
     /// Lets all calls go on as far as they can for now; whether this one has ended.
     pub fn test(&mut self, pending: &Pending) -> bool {
         let mut inside = self.communicator.seat.enter();
-        let _ = inside.turn() || inside.others();
+        let _ = inside.look() || inside.others();
         inside.flights.is_over(pending.0)
     }
 
