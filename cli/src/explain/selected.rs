@@ -178,7 +178,7 @@ impl Told {
         );
         output.line(&output.paint(&head, Paint::Bold))?;
         if self.algorithm.is_some() && self.selected_for != self.bytes {
-            let (one, all) = (size::show(self.selected_for), size::show_range(&ask.asked_by()));
+            let (one, all) = (size::show(self.selected_for), size::show_range(&ask.planned_for()));
             output.line(&format!("  selected for {one}, as all calls of {all}"))?;
         }
         let named = |algorithm: &str, layout: &Option<String>| match layout {

@@ -109,7 +109,7 @@ fn tell_classes(args: &args::Tune, cells: &[Cell], output: &mut Output) {
     for &bytes in &args.bytes {
         let asked = cells.iter().find(|cell| cell.ask.asked_by().contains(&bytes));
         let Some(Cell { ask, .. }) = asked.filter(|cell| cell.ask.bytes != bytes) else { continue };
-        let all = size::show_range(&ask.asked_by());
+        let all = size::show_range(&ask.planned_for());
         let (named, measured) = (size::show(bytes), size::show(ask.bytes));
         output
             .note(&format!("note: {named} is measured as {measured}, which calls of {all} are selected for"));

@@ -125,6 +125,13 @@ impl Ask {
         let least = if class == 0 { 0 } else { 1 << (3 * class + 2) };
         least..=most
     }
+
+    /// Those of them that have a plan: of collectives with typed calls all that are larger than [`small::MOST`].
+    pub fn planned_for(&self) -> RangeInclusive<u64> {
+        let sizes = self.asked_by();
+        let least = if self.collective.has_call() { small::MOST as u64 + 1 } else { 0 };
+        *sizes.start().max(&least)..=*sizes.end()
+    }
 }
 
 /// The bytes of a call with so many blocks; as many as there can be, where they are no number.
@@ -182,6 +189,15 @@ mod tests {
         assert_eq!(asked(0).asked_by(), 0..=31);
         assert_eq!(asked(1 << 30).asked_by(), 1 << 26..=u64::MAX);
         assert_eq!(asked(32 << 10).asked_by(), 16 << 10..=(128 << 10) - 1);
+    }
+
+    #[test]
+    fn sizes_that_have_a_plan_are_told() {
+        let of =
+            |collective, bytes| Ask::of(&StandardCall::new(collective, bytes, Dtype::U8), 2).planned_for();
+        assert_eq!(of(Collective::Allreduce, 5000), 4097..=(16 << 10) - 1);
+        assert_eq!(of(Collective::Allreduce, 20_000), 16 << 10..=(128 << 10) - 1);
+        assert_eq!(of(Collective::Sendrecv, 5000), 2048..=(16 << 10) - 1);
     }
 
     #[test]
