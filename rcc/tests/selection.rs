@@ -5,7 +5,7 @@ use compiler::pipeline;
 use plan::dtype::{Dtype, Op};
 use plan::plan::Forms;
 use rcc::collective::Collective;
-use rcc::select::tuning::{Tuning, parse};
+use rcc::select::tuning::{Entry, Tuning, parse};
 use rcc::select::{Ask, Because, Selection};
 use rcc::{Communicator, Error, Kind, Options, StandardCall, machine};
 use runtime::comm::{self, Room};
@@ -36,6 +36,31 @@ fn row(ranks: u32, bytes: u64, candidates: &[(&str, f64)]) -> String {
          candidates = [{}]\n",
         entries.join(", ")
     )
+}
+
+#[test]
+fn channels_have_as_many_slots_as_a_core_has_room_for_unless_it_is_said() {
+    let loaded = pipeline::load(&[], &Limits::default());
+    let entry = |name: &str, slots| Entry {
+        algorithm: format!("std::allreduce::{name}"),
+        slice_bytes: Some(64 << 10),
+        blocks: Some(1),
+        slots,
+        ..Entry::default()
+    };
+    let slots = |cores: usize, ranks: u32, entry: &Entry| {
+        let selection = Selection::only(machine::cores(cores), Vec::new());
+        let call = ask(Collective::Allreduce, ranks, 8 << 20);
+        selection.candidate(&loaded, &call, entry).unwrap().geometry.slots
+    };
+    // A ring writes one channel: 1 MiB for the ranks that share a core.
+    assert_eq!(slots(3, 3, &entry("ring", None)), 16);
+    assert_eq!(slots(2, 4, &entry("ring", None)), 8);
+    assert_eq!(slots(4, 4, &entry("ring", None)), 16);
+    // Never fewer than usual; what is said is said; and ranks that exchange trade their slots.
+    assert_eq!(slots(2, 8, &entry("tree", None)), 4);
+    assert_eq!(slots(3, 3, &entry("ring", Some(5))), 5);
+    assert_eq!(slots(2, 2, &entry("ring", None)), 4);
 }
 
 #[test]
@@ -145,8 +170,12 @@ fn tuning_files_read_back() {
     let tuning = Tuning {
         source: "x".to_string(),
         machine: "a \"quoted\" \\ machine\u{7}".to_string(),
-        ..parse(&format!("{HEAD}{}", row(2, 8, &[("ring", 1.25)])), "x").unwrap()
+        ..parse(&format!("{HEAD}{}", row(2, 8, &[("ring", 1.25), ("tree", 2.0)])), "x").unwrap()
     };
+    let mut tuning = tuning;
+    let entry = &mut tuning.rows[0].candidates[1];
+    *entry =
+        Entry { blocks: Some(3), slots: Some(7), slice_bytes: Some(4096), messages: true, ..entry.clone() };
     let read = parse(&tuning.to_text(), "x").unwrap();
     assert_eq!(read.machine, "a \"quoted\" \\ machine");
     assert_eq!((&read.rows, read.digest()), (&tuning.rows, parse(&read.to_text(), "y").unwrap().digest()));

@@ -146,10 +146,57 @@ fn tokens(start: u64, calls: u64) {
     reader.join().unwrap();
 }
 
+/// Two ranks that exchange `count` messages, each of which waits to be as much ahead as it may, and trade slots; `credit` is what they believe
+/// in where there are `slots`.
+fn trade(slots: u64, credit: u64, start: u64, count: u64) {
+    let ways = [shared(1, slots as usize, start), shared(1, slots as usize, start)];
+    let rank = |own: Arc<Shared>, other: Arc<Shared>| {
+        move || {
+            let mut sending = Sending::new(&own.head, &own.tails, credit);
+            let mut receiving = Receiving::new(&other.head, &other.tails[0], credit);
+            let at = |odd: bool, slot: u64, one: &Arc<Shared>, two: &Arc<Shared>| {
+                (if odd { two.clone() } else { one.clone() }, (slot % slots) as usize)
+            };
+            let (mut sent, mut received) = (0, 0);
+            while received < count {
+                let call = (sent < SIGNED as u64 + 1).then_some(sent);
+                if sent < count && sending.free_by(receiving.received(), call) {
+                    let (memory, slot) = at(sending.odd(), sending.slot(), &own, &other);
+                    // SAFETY: the protocol says that it is this rank's to write.
+                    memory.slots[slot].with_mut(|slot| unsafe { *slot = sent });
+                    if let Some(call) = call {
+                        sending.sign(call, 100 + call);
+                    }
+                    sending.publish();
+                    sent += 1;
+                    continue;
+                }
+                while !receiving.ready() {
+                    thread::yield_now();
+                }
+                assert_eq!(receiving.signature(received), 100 + received);
+                let (memory, slot) = at(receiving.odd(), receiving.slot(), &other, &own);
+                // SAFETY: the protocol says that it is this rank's to read.
+                memory.slots[slot].with(|slot| assert_eq!(unsafe { *slot }, received));
+                receiving.release();
+                received += 1;
+            }
+        }
+    };
+    let [one, two] = ways;
+    let other = thread::spawn(rank(two.clone(), one.clone()));
+    rank(one, two)();
+    other.join().unwrap();
+}
+
 fn model(test: impl Fn() + Sync + Send + 'static) {
-    let mut builder = loom::model::Builder::new();
     // More than three preemptions have never been needed to show a fault of such a protocol, and take hours.
-    builder.preemption_bound = Some(3);
+    model_of(3, test);
+}
+
+fn model_of(preemptions: usize, test: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
     builder.check(test);
 }
 
@@ -176,6 +223,27 @@ fn signatures_of_more_calls_than_there_are_words() {
 #[test]
 fn tokens_of_more_calls_than_there_are_words() {
     model(|| tokens((1 << 32) - 1, SIGNED as u64 + 1));
+}
+
+#[test]
+fn one_traded_slot() {
+    model(|| trade(1, 1, 0, 3));
+}
+
+#[test]
+fn two_traded_slots_and_numbers_near_32_bits() {
+    model_of(2, || trade(2, 2, (1 << 32) - 1, 4));
+}
+
+#[test]
+fn traded_slots_and_signatures_of_more_calls_than_there_are_words() {
+    model_of(2, || trade(1, 1, 0, SIGNED as u64 + 1));
+}
+
+#[test]
+#[should_panic = "Causality violation"]
+fn a_missing_credit_of_traded_slots_is_found() {
+    model(|| trade(1, 2, 0, 3));
 }
 
 #[test]

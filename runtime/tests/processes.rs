@@ -50,7 +50,10 @@ fn main() {
         Trial::test("too_much_memory_is_refused", too_much_memory_is_refused),
         Trial::test("an_executable_that_is_no_rank", an_executable_that_is_no_rank),
     ];
-    libtest_mimic::run(&Arguments::from_args(), tests).exit();
+    let mut args = Arguments::from_args();
+    // One after the other: one of them counts the descriptors of this process.
+    args.test_threads.get_or_insert(1);
+    libtest_mimic::run(&args, tests).exit();
 }
 
 /// Runs the plan named with so many ranks; prints the ranks' processes, then the outcome.

@@ -17,6 +17,8 @@
 //! run at the same time (V7 beside V1; V4, V5, V3 beside V2): what the earliest rule finds is told, the rest forgotten.
 //! `places.rs`, `links.rs`, `clocks.rs` are tables they share.
 //!
+//! Beside them, asked by executors: which channels may trade slots (`trade.rs`).
+//!
 //! Not checked: the trace's expressions (V6, in the compiler; [`Symbolic`] is what it needs); whether memory that is
 //! written by peers is registered (a call's matter); co-residency on a GPU; whether `collective`, `params` and
 //! spans tell the truth about where the plan comes from; the executors.
@@ -39,6 +41,7 @@ mod promised;
 mod races;
 mod symbolic;
 mod target;
+mod trade;
 mod violation;
 
 pub use channels::Fault as ChannelFault;
@@ -51,6 +54,7 @@ pub use places::Cell;
 pub use races::{Access, Fault as RaceFault};
 pub use symbolic::{Fault as SymbolicFault, Symbolic};
 pub use target::{Fault as TargetFault, Resource};
+pub use trade::trades;
 pub use violation::{ChannelName, Fault, Line, Site, Violation};
 
 use std::sync::atomic::{AtomicBool, Ordering};

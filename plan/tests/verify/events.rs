@@ -23,6 +23,8 @@ pub(crate) struct Shape<'a> {
     pub(crate) iterations: usize,
     /// Whether the message of (channel, n-th of all its messages in one iteration) is elided.
     pub(crate) elided: &'a dyn Fn(ChannelId, usize) -> bool,
+    /// Channels that trade slots: each of a pair gets its credit from what its writer receives of the other.
+    pub(crate) pairs: &'a [[ChannelId; 2]],
     /// The group of a micro-step of a step: neighbours of equal group are one event. Must not decrease.
     pub(crate) group: &'a dyn Fn(StepId, u32) -> u32,
 }
@@ -35,6 +37,7 @@ impl Default for Shape<'_> {
             blocking: false,
             iterations: 1,
             elided: &|_, _| false,
+            pairs: &[],
             group: &|_, micro| micro,
         }
     }
@@ -111,7 +114,17 @@ pub(crate) fn is_acyclic(plan: &Plan, shape: &Shape) -> bool {
             let received = receives.get(&(c as u32, reader.0)).map_or(&[][..], Vec::as_slice);
             assert_eq!(sent.len(), received.len());
             edges.extend(sent.iter().copied().zip(received.iter().copied()));
-            if channel.kind == ChannelKind::Slots {
+            let id = ChannelId(c as u32);
+            let other = shape.pairs.iter().find_map(|&[a, b]| match () {
+                () if a == id => Some(b),
+                () if b == id => Some(a),
+                () => None,
+            });
+            if let Some(other) = other {
+                let [reader] = plan.readers(&plan.channels[other.index()]) else { panic!("one reader") };
+                let received = receives.get(&(other.0, reader.0)).map_or(&[][..], Vec::as_slice);
+                edges.extend(received.iter().copied().zip(sent.iter().copied().skip(shape.slots)));
+            } else if channel.kind == ChannelKind::Slots {
                 edges.extend(received.iter().copied().zip(sent.iter().copied().skip(shape.slots)));
             }
         }

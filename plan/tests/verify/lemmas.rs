@@ -2,7 +2,7 @@
 //! speak for every call.
 
 use proptest::prelude::*;
-use rcc_plan::verify::{Limits, VerifiedPlan, Violation, least_slots, verify, verify_fresh};
+use rcc_plan::verify::{Limits, VerifiedPlan, Violation, least_slots, trades, verify, verify_fresh};
 
 use crate::cases;
 use crate::events::{ENDLESS, Shape, is_acyclic};
@@ -79,6 +79,28 @@ proptest! {
         lemmas(&plan, least.unwrap_or(1) + more, 3, seed)?;
     }
 
+    /// What trades slots never gets stuck: any number of iterations and calls, and of slots from there on. And what could trade, does.
+    #[test]
+    fn traded_slots_are_safe(
+        plan in prop_oneof![random::exchange(), random::plan()],
+        slots in 1u32..5,
+        iterations in 1usize..4,
+    ) {
+        let all = trades(&plan, u32::MAX);
+        if all.is_empty() {
+            return Ok(());
+        }
+        let holds = |slots: usize, calls, blocking| {
+            is_acyclic(&plan, &Shape { slots, pairs: &all, iterations, calls, blocking, ..Shape::default() })
+        };
+        let found = trades(&plan, slots);
+        prop_assert!(found.is_empty() || found == all);
+        for (calls, blocking) in [(1, false), (3, false), (2, true)] {
+            prop_assert_eq!(!found.is_empty(), holds(slots as usize, calls, blocking), "{} calls", calls);
+        }
+        prop_assert!(found.is_empty() || holds(slots as usize + 2, 2, false));
+    }
+
     #[test]
     fn l5_plans_run_side_by_side(one in random::plan(), other in random::plan(), slots in 1usize..5) {
         let both = acyclic(&one, slots) && acyclic(&other, slots);
@@ -93,11 +115,17 @@ fn random_plans_are_alive_and_dead_and_need_slots() {
     use proptest::strategy::ValueTree;
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let mut counts = [0; 4];
+    let mut trading = [0; 3];
     for _ in 0..400 {
         let plan = random::plan().new_tree(&mut runner).unwrap().current();
         let least = least_by_the_book(&plan).unwrap_or(0);
         counts[least.min(3)] += 1;
+        let plan = random::exchange().new_tree(&mut runner).unwrap().current();
+        let trades_with = |&slots: &u32| !trades(&plan, slots).is_empty();
+        trading[[1, u32::MAX].iter().position(trades_with).unwrap_or(2)] += 1;
     }
+    // With one slot; with more; never.
+    assert!(trading.iter().all(|&count| count >= 10), "{trading:?}");
     // Dead; alive with 1, 2, 3 or more slots: if one of them is rare, the tests above test little.
     assert!(counts.iter().all(|&count| count >= 10), "{counts:?}");
 }

@@ -42,6 +42,43 @@ pub(crate) fn wide_plan() -> impl Strategy<Value = Plan> {
     proptest::collection::vec(0u8.., 0..160).prop_map(|bytes| from_choices(&mut Choices::new(&bytes), 9))
 }
 
+/// Ranks that exchange messages of one cell, as many each way, in some order: sent ahead, answered, or both.
+pub(crate) fn exchange() -> impl Strategy<Value = Plan> {
+    proptest::collection::vec(0u8.., 0..80).prop_map(|bytes| exchange_of(&mut Choices::new(&bytes)))
+}
+
+fn exchange_of(choices: &mut Choices) -> Plan {
+    let ranks = 2 + choices.below(2) as u32;
+    let mut p = PlanBuilder::new("random", "custom", &[ranks]);
+    let input = p.buffer("input", Role::Send, 1);
+    let output = p.buffer("output", Role::Recv, 1);
+    let blocks: Vec<Vec<BlockHandle>> =
+        (0..ranks).map(|rank| (0..1 + choices.below(2)).map(|_| p.block(rank)).collect()).collect();
+    // What each block is to do, in any order.
+    let mut open: Vec<Vec<Vec<(bool, ChannelId)>>> =
+        blocks.iter().map(|blocks| vec![Vec::new(); blocks.len()]).collect();
+    for (a, b) in [(0, 1), (1, 2)].into_iter().take(ranks as usize - 1) {
+        let messages = 1 + choices.below(4);
+        for (from, to) in [(a, b), (b, a)] {
+            let (writer, reader) = (choices.below(blocks[from].len()), choices.below(blocks[to].len()));
+            let channel = p.channel(blocks[from][writer], &[blocks[to][reader]]);
+            open[from][writer].extend([(true, channel)].repeat(messages));
+            open[to][reader].extend([(false, channel)].repeat(messages));
+        }
+    }
+    for (handles, open) in blocks.iter().zip(&mut open) {
+        for (&block, open) in handles.iter().zip(open) {
+            while !open.is_empty() {
+                match open.remove(choices.below(open.len())) {
+                    (true, channel) => p.step(block, &[local(input, 0)], &[put(channel)]),
+                    (false, channel) => p.step(block, &[get(channel)], &[local(output, 0)]),
+                };
+            }
+        }
+    }
+    p.finish().unwrap().plan
+}
+
 /// What one block does with one message: the width, the ends.
 #[derive(Clone)]
 struct Act {

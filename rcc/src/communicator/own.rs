@@ -32,6 +32,7 @@ use crate::element::{Element, Memory, MemoryMut, bytes, bytes_mut};
 use crate::library::{misuse, not_made, told};
 use crate::make::{How, NotMade};
 use crate::request::{self, Misuse};
+use crate::select::tuning;
 
 /// A program to be compiled.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -248,7 +249,8 @@ fn compiled(loaded: &Loaded, request: &Request, bytes: Option<u64>, how: &How) -
     let geometry = Geometry::of_any_call(&plan)?;
     let shape = Shape { elements: 1, dtype: Dtype::F32, op: Op::Sum, in_place: !plan.header.forms.disjoint };
     let job = Job { slots, slot_bytes: Some(geometry.slot_bytes), ..Job::new(shape) };
-    let geometry = Geometry::of(&plan, &job)?;
+    let cores = tuning::cores(&how.topology).unwrap_or(u32::MAX);
+    let geometry = Geometry::of(&plan, &job)?.roomy(&plan, cores);
     Ok(Made { plan: Arc::new(plan), geometry })
 }
 

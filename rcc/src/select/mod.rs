@@ -95,7 +95,7 @@ impl Selection {
         let (_, made) =
             how.fastest(loaded, &ask.open(), Some(ask.bytes), &mut |_| {}).map_err(Unselected::NotMade)?;
         let verdict = Verdict::predicted(&made, &self.topology);
-        selected(made, ask, &Entry::default(), verdict).map_err(Unselected::Runtime)
+        self.selected(made, ask, &Entry::default(), verdict).map_err(Unselected::Runtime)
     }
 
     /// What is worth measuring for a call: the algorithms that the model predicts to take at most [`WORTH`] times as long as the fastest, at
@@ -120,8 +120,10 @@ impl Selection {
             let algorithm = made.compiled.plan.header.algorithm.clone();
             entries.push(Entry { algorithm, ..Entry::default() });
         }
-        let variants: Vec<Entry> =
-            entries.iter().take(if most > 3 { 2 } else { 1 }).flat_map(Entry::otherwise).collect();
+        let variants: Vec<Entry> = {
+            let first = entries.iter().take(if most > 3 { 2 } else { 1 });
+            first.flat_map(|entry| entry.otherwise(ask.registered)).collect()
+        };
         let mut found: Vec<(Entry, Selected)> = Vec::new();
         for entry in entries.into_iter().chain(variants) {
             let Ok(selected) = self.candidate(loaded, ask, &entry) else { continue };
@@ -151,7 +153,7 @@ impl Selection {
             Some(why) => Err(excluded(why)),
             None => {
                 let verdict = Verdict::predicted(&made, &self.topology);
-                selected(made, ask, entry, verdict).map_err(|error| excluded(error.message.clone()))
+                self.selected(made, ask, entry, verdict).map_err(|error| excluded(error.message.clone()))
             }
         }
     }
@@ -181,12 +183,30 @@ impl Selection {
         None
     }
 
+    /// With the geometry of its channels: as was chosen, or fixed; for messages of all calls of the size's class, where they are longer. Where
+    /// nothing fixes how many slots, there are as many as help.
+    fn selected(&self, made: Made, ask: &Ask, entry: &Entry, verdict: Verdict) -> Result<Selected, Error> {
+        let plan = &made.compiled.plan;
+        let shape = Shape {
+            elements: ask.elements.saturating_mul(4),
+            dtype: ask.dtype,
+            op: ask.op,
+            in_place: !plan.header.forms.disjoint,
+        };
+        let slots = entry.slots.or(made.chosen.best.map(|best| best.0.slots));
+        let job = Job { slots, slot_bytes: entry.slice_bytes, ..Job::new(shape) };
+        let geometry = Geometry::of(plan, &job)?;
+        let cores = tuning::cores(&self.topology).unwrap_or(u32::MAX);
+        let geometry = if entry.slots.is_none() { geometry.roomy(plan, cores) } else { geometry };
+        Ok(Selected { made, geometry, verdict })
+    }
+
     /// How plans for a call are made.
     fn how(&self, ask: &Ask, entry: &Entry) -> How {
         let fixed = Fixed {
             blocks: entry.blocks,
             // What peers cannot reach into, they do not.
-            direct: (!ask.registered).then_some(Direct::Never),
+            direct: (!ask.registered || entry.messages).then_some(Direct::Never),
             slots: entry.slots,
             slice_bytes: entry.slice_bytes,
             ..Fixed::default()
@@ -223,21 +243,6 @@ impl Ask {
             every_form: true,
         }
     }
-}
-
-/// With the geometry of its channels: as was chosen, or fixed; for messages of all calls of the size's class, where they are longer.
-fn selected(made: Made, ask: &Ask, entry: &Entry, verdict: Verdict) -> Result<Selected, Error> {
-    let plan = &made.compiled.plan;
-    let shape = Shape {
-        elements: ask.elements.saturating_mul(4),
-        dtype: ask.dtype,
-        op: ask.op,
-        in_place: !plan.header.forms.disjoint,
-    };
-    let slots = entry.slots.or(made.chosen.best.map(|best| best.0.slots));
-    let job = Job { slots, slot_bytes: entry.slice_bytes, ..Job::new(shape) };
-    let geometry = Geometry::of(plan, &job)?;
-    Ok(Selected { made, geometry, verdict })
 }
 
 impl Selected {

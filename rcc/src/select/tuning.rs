@@ -76,6 +76,9 @@ pub struct Entry {
     pub slots: Option<u32>,
     /// Bytes of a slot.
     pub slice_bytes: Option<u32>,
+    /// By messages alone, also where ranks could reach into each other's memory.
+    #[serde(default)]
+    pub messages: bool,
 }
 
 #[derive(Deserialize)]
@@ -120,7 +123,7 @@ fn four() -> u32 {
 }
 
 /// The cores that ranks share on a machine.
-pub(super) fn cores(topology: &Topology) -> Option<u32> {
+pub(crate) fn cores(topology: &Topology) -> Option<u32> {
     match topology.engine {
         Engine::Shared { cores, .. } => Some(cores),
         Engine::Own { .. } => None,
@@ -177,7 +180,7 @@ fn read(row: FileRow) -> Result<Row, String> {
         return Err("it has no candidates".to_string());
     }
     let prefix = format!("std::{collective}::");
-    for Entry { algorithm, us, spread, blocks, slots, slice_bytes } in &candidates {
+    for Entry { algorithm, us, spread, blocks, slots, slice_bytes, messages: _ } in &candidates {
         if !algorithm.starts_with(&prefix) {
             return Err(format!("`{algorithm}` is no algorithm of {collective}"));
         }
@@ -244,7 +247,7 @@ impl Tuning {
                 "\n[[row]]\ncollective = \"{collective}\"\nranks = {ranks}\nbytes = {bytes}\nelement = {element}\n\
                  memory = \"{memory}\"\ncandidates = [\n"
             );
-            for Entry { algorithm, us, spread, blocks, slots, slice_bytes } in candidates {
+            for Entry { algorithm, us, spread, blocks, slots, slice_bytes, messages } in candidates {
                 let _ = write!(
                     text,
                     "  {{ algorithm = {}, us = {us:.3}, spread = {spread:.3}",
@@ -255,7 +258,7 @@ impl Tuning {
                         let _ = write!(text, ", {name} = {value}");
                     }
                 }
-                text.push_str(" },\n");
+                text.push_str(if *messages { ", messages = true },\n" } else { " },\n" });
             }
             text.push_str("]\n");
         }
@@ -274,10 +277,16 @@ impl Entry {
         Entry { algorithm: candidate.algorithm.clone(), ..Entry::default() }
     }
 
-    /// The same in other layouts.
-    pub(super) fn otherwise(&self) -> Vec<Entry> {
-        let of = |blocks, slice_bytes| Entry { blocks, slice_bytes, ..self.clone() };
-        vec![of(Some(1), None), of(None, Some(16 << 10)), of(None, Some(64 << 10)), of(None, Some(256 << 10))]
+    /// The same in other layouts; of registered memory also by messages alone.
+    pub(super) fn otherwise(&self, registered: bool) -> Vec<Entry> {
+        let of = |messages, blocks, slice_bytes| Entry { blocks, slice_bytes, messages, ..self.clone() };
+        let sizes = [Some(16 << 10), Some(64 << 10), Some(256 << 10)];
+        let mut all = vec![of(false, Some(1), None)];
+        all.extend(sizes.map(|size| of(false, None, size)));
+        if registered {
+            all.extend([None, sizes[0], sizes[1]].map(|size| of(true, None, size)));
+        }
+        all
     }
 
     /// How it is laid out, where that is not left to the model.
@@ -289,6 +298,7 @@ impl Entry {
             }),
             self.slots.map(|slots| format!("{slots} slots")),
             self.slice_bytes.map(|bytes| format!("slots of {}", convention::show(bytes.into()))),
+            self.messages.then(|| "by messages alone".to_string()),
         ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         (!parts.is_empty()).then(|| parts.join(", "))

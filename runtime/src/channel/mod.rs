@@ -7,6 +7,7 @@
 pub mod protocol;
 pub mod shared;
 mod sync;
+pub mod writing;
 
 use plan::ids::RankId;
 

@@ -10,6 +10,10 @@
 //! so it arrives with the line that says that there is a message. Its word is written anew only when every reader
 //! has consumed the message that it came with. Tokens have no slots and no credit but for this one.
 //!
+//! Two channels, one each way between two ranks, may trade slots (plan.md §6.5): whoever has read a message writes its own next one where
+//! that lay. Message m then lies, in every other turn around the slots, in the other channel's slot of that number, and its
+//! writer waits for what it has itself received of the other channel ([`Sending::free_by`]), which no line has to move for.
+//!
 //! `tests/loom.rs` compiles this file with loom's atomics and runs every order of its steps.
 
 use super::sync::{AtomicU64, Ordering};
@@ -46,6 +50,8 @@ pub struct Sending<'a> {
     /// Every reader had consumed this much when last looked at.
     freed: u64,
     slot: u64,
+    /// Whether the turn around the slots is one of every two.
+    odd: bool,
     /// For each signature word, the message that it came with.
     signed: [u64; SIGNED],
 }
@@ -60,35 +66,67 @@ pub struct Receiving<'a> {
     /// This much was published when last looked at.
     seen: u64,
     slot: u64,
+    /// Whether the turn around the slots is one of every two.
+    odd: bool,
 }
 
 impl<'a> Sending<'a> {
     /// The writer's end of a channel of `credit` slots (`u64::MAX`: tokens), going on where the head stands.
     pub fn new(head: &'a Head, tails: &'a [Tail], credit: u64) -> Sending<'a> {
         let sent = head.published.load(Ordering::Relaxed);
-        Sending { head, tails, credit, sent, freed: sent, slot: sent % credit, signed: [0; SIGNED] }
+        let (slot, odd) = (sent % credit, sent / credit % 2 == 1);
+        Sending { head, tails, credit, sent, freed: sent, slot, odd, signed: [0; SIGNED] }
     }
 
     /// Whether the next message may be written; with `call`, whether it may also carry that call's signature.
     #[inline]
     pub fn free(&mut self, call: Option<u64>) -> bool {
-        let least = match call {
-            // The word is free once what came with it has been consumed.
-            Some(call) => self.signed[word(call)],
-            None => 0,
-        };
+        let least = self.unsigned(call);
         if self.sent - self.freed < self.credit && least <= self.freed {
             return true;
         }
-        self.freed =
-            self.tails.iter().map(|tail| tail.consumed.load(Ordering::Acquire)).fold(self.sent, u64::min);
+        self.look();
         self.sent - self.freed < self.credit && least <= self.freed
+    }
+
+    /// The same where slots are traded, and so many messages of the other channel have been received here: the reader, which has written the last
+    /// of those, had consumed all of this channel but the k before it.
+    #[inline]
+    pub fn free_by(&mut self, received: u64, call: Option<u64>) -> bool {
+        if self.sent.saturating_sub(received) >= self.credit {
+            return false;
+        }
+        let least = self.unsigned(call);
+        self.freed = self.freed.max(received.saturating_sub(self.credit).min(self.sent));
+        if least > self.freed {
+            self.look();
+        }
+        least <= self.freed
+    }
+
+    /// What must have been consumed before the signature of `call` may be written: what came with the last one in its word.
+    #[inline]
+    fn unsigned(&self, call: Option<u64>) -> u64 {
+        call.map_or(0, |call| self.signed[word(call)])
+    }
+
+    /// Looks how much every reader has consumed.
+    #[inline]
+    fn look(&mut self) {
+        let consumed = self.tails.iter().map(|tail| tail.consumed.load(Ordering::Acquire));
+        self.freed = consumed.fold(self.sent, u64::min);
     }
 
     /// The slot of the next message. Only after [`Sending::free`] said yes may it be written.
     #[inline]
     pub fn slot(&self) -> u64 {
         self.slot
+    }
+
+    /// Whether its turn around the slots is one of every two.
+    #[inline]
+    pub fn odd(&self) -> bool {
+        self.odd
     }
 
     /// Signs the next message; only after [`Sending::free`] said yes for this call.
@@ -102,7 +140,10 @@ impl<'a> Sending<'a> {
     #[inline]
     pub fn publish(&mut self) {
         self.sent += 1;
-        self.slot = if self.slot + 1 == self.credit { 0 } else { self.slot + 1 };
+        self.slot += 1;
+        if self.slot == self.credit {
+            (self.slot, self.odd) = (0, !self.odd);
+        }
         self.head.published.store(self.sent, Ordering::Release);
     }
 }
@@ -111,7 +152,8 @@ impl<'a> Receiving<'a> {
     /// A reader's end of a channel of `credit` slots (`u64::MAX`: tokens), going on where its tail stands.
     pub fn new(head: &'a Head, tail: &'a Tail, credit: u64) -> Receiving<'a> {
         let received = tail.consumed.load(Ordering::Relaxed);
-        Receiving { head, tail, credit, received, seen: received, slot: received % credit }
+        let (slot, odd) = (received % credit, received / credit % 2 == 1);
+        Receiving { head, tail, credit, received, seen: received, slot, odd }
     }
 
     /// Whether there is a message.
@@ -130,6 +172,18 @@ impl<'a> Receiving<'a> {
         self.slot
     }
 
+    /// Whether its turn around the slots is one of every two.
+    #[inline]
+    pub fn odd(&self) -> bool {
+        self.odd
+    }
+
+    /// How many have been received.
+    #[inline]
+    pub fn received(&self) -> u64 {
+        self.received
+    }
+
     /// The signature that the first message of call `call` carries; only while that message is the next one.
     #[inline]
     pub fn signature(&self, call: u64) -> u64 {
@@ -140,7 +194,10 @@ impl<'a> Receiving<'a> {
     #[inline]
     pub fn release(&mut self) {
         self.received += 1;
-        self.slot = if self.slot + 1 == self.credit { 0 } else { self.slot + 1 };
+        self.slot += 1;
+        if self.slot == self.credit {
+            (self.slot, self.odd) = (0, !self.odd);
+        }
         self.tail.consumed.store(self.received, Ordering::Release);
     }
 }

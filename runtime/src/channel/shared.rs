@@ -7,6 +7,7 @@ use plan::ids::RankId;
 
 use super::Transport;
 use super::protocol::{Receiving, Sending};
+use super::writing::Writing;
 use crate::memory::board::RankWords;
 use crate::memory::segment::Segment;
 
@@ -29,8 +30,12 @@ impl Transport for Shared {
 pub struct Outgoing<'a> {
     sending: Sending<'a>,
     slots: *mut u8,
+    /// Where slots are traded: those of the other channel, and this rank's end of it, an index into what it reads.
+    traded: Option<(*mut u8, usize)>,
     stride: usize,
     readers: Vec<&'a RankWords>,
+    /// How its slots are written.
+    pub writing: Writing,
     /// Whether this call's first message, which carries the signature, is still to come.
     pub first: bool,
 }
@@ -40,6 +45,8 @@ pub struct Outgoing<'a> {
 pub struct Incoming<'a> {
     receiving: Receiving<'a>,
     slots: *const u8,
+    /// Where slots are traded: those of the other channel.
+    traded: Option<*const u8>,
     stride: usize,
     writer: &'a RankWords,
     /// The rank at the other end.
@@ -60,24 +67,42 @@ impl<'a> Outgoing<'a> {
         Outgoing {
             sending: Sending::new(channel.head, channel.tails, channel.credit),
             slots: channel.slots,
+            traded: None,
             stride: channel.stride,
             readers: readers.map(|rank| segment.rank(rank)).collect(),
+            writing: Writing::default(),
             first: true,
         }
     }
 
+    /// The same end where the channel trades slots with channel instance `other`, which this rank reads at end number `end`.
+    #[must_use]
+    pub fn trading(self, segment: &'a Segment, other: usize, end: usize) -> Outgoing<'a> {
+        Outgoing { traded: Some((segment.channel(other).slots, end)), ..self }
+    }
+
     /// Whether the next message may be written (and signed, if it is the first of `call`).
     #[inline]
-    pub fn free(&mut self, call: u64) -> bool {
+    pub fn free(&mut self, call: u64, incoming: &[Incoming<'_>]) -> bool {
         let call = self.first.then_some(call);
-        self.sending.free(call)
+        match self.traded {
+            None => self.sending.free(call),
+            Some((_, end)) => self.sending.free_by(incoming[end].receiving.received(), call),
+        }
+    }
+
+    /// Whether it trades slots with another channel. Then each of its messages is sent, also those that carry no data.
+    #[inline]
+    pub fn trades(&self) -> bool {
+        self.traded.is_some()
     }
 
     /// Where the next message goes; to be written only after `free` said yes, and before `publish`.
     #[inline]
     pub fn slot(&self) -> *mut u8 {
         // In bounds: the slot is below k. Tokens have no slots and nobody asks for their address.
-        self.slots.wrapping_add(self.sending.slot() as usize * self.stride)
+        let slots = self.traded.filter(|_| self.sending.odd()).map_or(self.slots, |(slots, _)| slots);
+        slots.wrapping_add(self.sending.slot() as usize * self.stride)
     }
 
     /// Makes the message visible, signed if it is the first of `call`, and wakes readers that sleep.
@@ -101,11 +126,24 @@ impl<'a> Incoming<'a> {
         Incoming {
             receiving: Receiving::new(channel.head, &channel.tails[reader], channel.credit),
             slots: channel.slots,
+            traded: None,
             stride: channel.stride,
             writer: segment.rank(from),
             from,
             first: true,
         }
+    }
+
+    /// The same end where the channel trades slots with channel instance `other`.
+    #[must_use]
+    pub fn trading(self, segment: &'a Segment, other: usize) -> Incoming<'a> {
+        Incoming { traded: Some(segment.channel(other).slots), ..self }
+    }
+
+    /// Whether it trades slots with another channel. Then each of its messages is sent, also those that carry no data.
+    #[inline]
+    pub fn trades(&self) -> bool {
+        self.traded.is_some()
     }
 
     /// Whether there is a message.
@@ -123,7 +161,8 @@ impl<'a> Incoming<'a> {
     /// Where the message lies; to be read only after `ready` said yes, and before `release`.
     #[inline]
     pub fn slot(&self) -> *const u8 {
-        self.slots.wrapping_add(self.receiving.slot() as usize * self.stride)
+        let slots = self.traded.filter(|_| self.receiving.odd()).unwrap_or(self.slots);
+        slots.wrapping_add(self.receiving.slot() as usize * self.stride)
     }
 
     /// Gives the slot back, and wakes the writer if it sleeps.

@@ -6,10 +6,13 @@
 //! that it needs is looked at; only if everything is there are sources read, destinations written, messages
 //! published and slots given back. So a block that cannot act holds nothing, and keeps no other block from acting.
 
+use std::time::Instant;
+
 use super::kernels::{Fold, Stream};
 use super::places::{Area, Setting};
 use super::program::{Arg, Program, StepProgram, WaitOn};
 use super::windows::Window;
+use crate::channel::writing::{self, Way};
 use crate::channel::{Incoming, Outgoing};
 use crate::memory::board::{At, BlockWords, Board};
 
@@ -231,14 +234,14 @@ impl<'s> Machine<'s> {
         let sources = self.program.sources(step);
         let destinations = self.program.destinations(step);
         let (end, bytes) = self.group(&state, step, act.setting);
-        // What carries no data is skipped at both ends, but for tokens and the first message of a call.
-        let elided = |token: bool, first: bool| bytes == 0 && !token && !first;
+        // What carries no data is skipped at both ends, but for tokens, the first message of a call, and where slots are traded.
+        let elided = |token: bool, sent: bool| bytes == 0 && !token && !sent;
         let at = |end: u32| (end * self.copies + state.copy) as usize;
 
         for arg in sources {
             let Arg::Channel { end, token } = *arg else { continue };
             let incoming = &mut self.incoming[at(end)];
-            if !elided(token, incoming.first) {
+            if !elided(token, incoming.first || incoming.trades()) {
                 if !incoming.ready() {
                     return Advance::Blocked;
                 }
@@ -250,7 +253,8 @@ impl<'s> Machine<'s> {
         for arg in destinations {
             let Arg::Channel { end, token } = *arg else { continue };
             let outgoing = &mut self.outgoing[at(end)];
-            if !elided(token, outgoing.first) && !outgoing.free(act.call) {
+            if !elided(token, outgoing.first || outgoing.trades()) && !outgoing.free(act.call, &self.incoming)
+            {
                 return Advance::Blocked;
             }
         }
@@ -268,6 +272,18 @@ impl<'s> Machine<'s> {
             }
         }
         if bytes > 0 {
+            let mut stream = if act.setting.stream { step.stream } else { Stream::NONE };
+            let mut timed = None;
+            if bytes >= writing::LEAST {
+                for (k, arg) in destinations.iter().enumerate() {
+                    let Arg::Channel { end, token: false } = *arg else { continue };
+                    let outgoing = &mut self.outgoing[at(end)];
+                    // What is traded is at hand.
+                    let way = if outgoing.trades() { Way::USUAL } else { outgoing.writing.way() };
+                    stream = if way.past { stream.and(k) } else { stream };
+                    timed = if way.timed { Some((at(end), Instant::now())) } else { timed };
+                }
+            }
             let mut offset = 0;
             for micro in state.micro..end {
                 let class = self.program.classes[(step.classes + micro) as usize];
@@ -310,7 +326,7 @@ impl<'s> Machine<'s> {
                     round_each: step.round_each,
                     divisor: act.setting.divisor.filter(|_| step.post),
                     pre: step.pre,
-                    stream: if act.setting.stream { step.stream } else { Stream::NONE },
+                    stream,
                 };
                 // SAFETY: slots are this block's until they are published or given back; places are as the caller
                 // promises. The plan was verified: cells are within their buffers, and two places of one step are
@@ -321,19 +337,22 @@ impl<'s> Machine<'s> {
                 }
                 offset += count as usize * act.setting.dtype.size() as usize;
             }
+            if let Some((end, since)) = timed {
+                self.outgoing[end].writing.took(bytes, since.elapsed());
+            }
         }
 
         for arg in sources {
             let Arg::Channel { end, token } = *arg else { continue };
             let incoming = &mut self.incoming[at(end)];
-            if !elided(token, incoming.first) {
+            if !elided(token, incoming.first || incoming.trades()) {
                 incoming.release();
             }
         }
         for arg in destinations {
             let Arg::Channel { end, token } = *arg else { continue };
             let outgoing = &mut self.outgoing[at(end)];
-            if !elided(token, outgoing.first) {
+            if !elided(token, outgoing.first || outgoing.trades()) {
                 outgoing.publish(act.call, act.signature);
             }
         }

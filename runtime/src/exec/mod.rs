@@ -16,6 +16,7 @@ pub mod operator;
 pub mod places;
 mod prepare;
 pub mod program;
+mod trades;
 pub mod windows;
 
 use std::sync::atomic::Ordering;
@@ -36,6 +37,7 @@ use self::exposed::{Exposed, accessors};
 use self::operator::User;
 use self::prepare::{Given, Prepared};
 use self::program::Program;
+use self::trades::Trades;
 use self::windows::Window;
 use crate::channel::{Incoming, Outgoing};
 use crate::error::{Error, Kind};
@@ -107,17 +109,30 @@ impl<'s> Rank<'s> {
         let copies = plan.header.copies;
         let shape = segment.shape();
         let rank_of = |block: plan::ids::BlockId| plan.blocks[block.index()].rank;
+        let trades = Trades::of(plan, shape.slots(), &program);
         let outgoing = program.outgoing.iter().flat_map(|&channel| {
+            let trades = &trades;
             (0..copies).map(move |copy| {
                 let readers = plan.readers(&plan.channels[channel.index()]).iter().map(|&b| rank_of(b));
-                Outgoing::new(segment, shape.instance(channel, copy), readers)
+                let end = Outgoing::new(segment, shape.instance(channel, copy), readers);
+                match trades.other(channel) {
+                    None => end,
+                    Some((other, number)) => {
+                        end.trading(segment, shape.instance(other, copy), (number * copies + copy) as usize)
+                    }
+                }
             })
         });
         let outgoing = outgoing.collect();
         let incoming = program.incoming.iter().flat_map(|&(channel, reader)| {
+            let trades = &trades;
             (0..copies).map(move |copy| {
                 let writer = rank_of(plan.channels[channel.index()].writer);
-                Incoming::new(segment, shape.instance(channel, copy), reader as usize, writer)
+                let end = Incoming::new(segment, shape.instance(channel, copy), reader as usize, writer);
+                match trades.other(channel) {
+                    None => end,
+                    Some((other, _)) => end.trading(segment, shape.instance(other, copy)),
+                }
             })
         });
         let incoming = incoming.collect();

@@ -160,6 +160,11 @@ impl Shape {
         self.bytes
     }
 
+    /// k.
+    pub fn slots(&self) -> u32 {
+        self.slots
+    }
+
     /// How many ranks there are.
     pub fn ranks(&self) -> u32 {
         self.ranks.len() as u32

@@ -51,6 +51,13 @@ impl Stream {
         Stream(numbered.fold(0, |set, (k, is)| set | u32::from(is) << k))
     }
 
+    /// And destination `k`.
+    #[inline]
+    #[must_use]
+    pub fn and(self, k: usize) -> Stream {
+        Stream(self.0 | u32::from(k < 32) << (k & 31))
+    }
+
     /// Whether there is none.
     #[inline]
     pub fn is_none(self) -> bool {
