@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use plan::dtype::{Dtype, Op};
-use plan::ids::{BufferId, RankId};
+use plan::ids::{BufferId, ChannelId, RankId};
 use plan::interpret::scheduler::RoundRobin;
 use plan::interpret::{Call, interpret};
 use plan::plan::Role;
@@ -53,7 +53,18 @@ fn together_for<T: Send>(
     ranks: &[u32],
     part: impl Fn(Rank<'_>, RankId) -> T + Sync,
 ) -> Vec<T> {
-    let (segment, _fd) = Segment::create(SLOTS.segment(plan).unwrap()).unwrap();
+    together_in(SLOTS, deadline, plan, ranks, part)
+}
+
+/// The same, with such slots.
+fn together_in<T: Send>(
+    slots: Geometry,
+    deadline: Duration,
+    plan: &VerifiedPlan,
+    ranks: &[u32],
+    part: impl Fn(Rank<'_>, RankId) -> T + Sync,
+) -> Vec<T> {
+    let (segment, _fd) = Segment::create(slots.segment(plan).unwrap()).unwrap();
     let (segment, part) = (&segment, &part);
     std::thread::scope(|scope| {
         let threads: Vec<_> = ranks
@@ -62,7 +73,7 @@ fn together_for<T: Send>(
                 scope.spawn(move || {
                     let rank = RankId(rank);
                     let patience = patience(deadline);
-                    part(Rank::connect(plan, segment, SLOTS.slot_bytes, rank, patience).unwrap(), rank)
+                    part(Rank::connect(plan, segment, slots.slot_bytes, rank, patience).unwrap(), rank)
                 })
             })
             .collect();
@@ -130,6 +141,32 @@ fn bits_are_those_of_the_oracle() {
                     }
                 }
             }
+        }
+    }
+}
+
+/// Slots that are written past the caches hold the same, whatever else a step stores.
+#[test]
+fn slots_written_past_the_caches_hold_the_same() {
+    let plans = [
+        plans::ring(2),
+        plans::ring(3),
+        plans::multicast(3, 2),
+        plans::fold_at_root(5, true),
+        plans::scratch_and_waits(),
+    ];
+    for plan in &plans {
+        for dtype in [Dtype::F32, Dtype::U8, Dtype::F64] {
+            let shape = Shape { elements: 30_011, dtype, op: Op::Max, in_place: !plan.header.forms.disjoint };
+            let all: Vec<u32> = (0..plan.header.ranks).collect();
+            let roomy = Geometry { slots: 2, slot_bytes: 16 << 10 };
+            let part = |rank: Rank<'_>, id, past| {
+                let mut rank = if past { rank.with_slots_past_caches() } else { rank };
+                (0..3).map(|_| call(&mut rank, plan, id, shape).unwrap()).collect::<Vec<_>>()
+            };
+            let [through, past] = [false, true]
+                .map(|past| together_in(roomy, LONG, plan, &all, |rank, id| part(rank, id, past)));
+            assert!(through == past, "{dtype} {}", plan.header.algorithm);
         }
     }
 }
@@ -298,6 +335,34 @@ fn a_rank_that_enters_and_stands_still_stalls_the_call() {
         assert_eq!((error.kind, &error.culprits[..]), (Kind::Stalled, &[1][..]), "{error}");
         assert!(error.to_string().contains("rank 1 has all it needs and does not go on"), "{error}");
     }
+}
+
+/// Where slots are traded, whoever has none waits for what it has yet to receive, not for what it has sent to be read.
+#[test]
+fn who_waits_for_a_traded_slot_says_so() {
+    let plan = plans::exchange_in_blocks();
+    let (segment, _fd) = Segment::create(SLOTS.segment(&plan).unwrap()).unwrap();
+    let other = segment.rank(RankId(1));
+    other.entered.store(1, Ordering::Relaxed);
+    // Rank 1 has read all that was sent, and sends nothing.
+    let read = |channel| {
+        segment.channel(segment.shape().instance(channel, 0)).tails[0].consumed.store(2, Ordering::Relaxed)
+    };
+    let from_0 = plan.channels.iter().position(|c| plan.blocks[c.writer.index()].rank == RankId(0)).unwrap();
+    let error = std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            let id = RankId(0);
+            let mut rank = Rank::connect(&plan, &segment, SLOTS.slot_bytes, id, patience(SOON)).unwrap();
+            call(&mut rank, &plan, id, shape(1000)).unwrap_err()
+        });
+        std::thread::sleep(SOON / 3);
+        read(ChannelId::new(from_0));
+        thread.join().unwrap()
+    });
+    assert_eq!((error.kind, &error.culprits[..]), (Kind::Stalled, &[1][..]), "{error}");
+    let Some(State::At(places)) = error.seen.as_ref().map(|seen| &seen.state) else { panic!("{error}") };
+    let waits: Vec<&str> = places.iter().map(|place| place.waits.as_str()).collect();
+    assert_eq!(waits, ["for a message from rank 1, in whose slot it writes", "for a message from rank 1"]);
 }
 
 #[test]

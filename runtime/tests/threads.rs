@@ -7,7 +7,8 @@ extern crate plan as rcc_plan;
 mod plans;
 
 use plan::dtype::{Dtype, Op};
-use plan::verify::VerifiedPlan;
+use plan::schedule::Schedule;
+use plan::verify::{Limits, VerifiedPlan};
 use rcc_runtime::exec::Shape;
 use rcc_runtime::job::threads::{run_threads, run_threads_from};
 use rcc_runtime::job::{Job, Report};
@@ -150,10 +151,24 @@ fn large_counts_in_many_slices() {
     assert_eq!(report.checked, 2 * 2 * (1 << 20));
 }
 
+/// Two ranks trade their slots, also each of several copies.
+#[test]
+fn exchanges_of_several_copies() {
+    for copies in 1..4 {
+        for plan in [plans::ring(2), plans::exchange(), plans::exchange_in_blocks()] {
+            let plan = plan.asked(copies, Schedule::default(), &Limits::default()).unwrap();
+            all_counts(&plan);
+        }
+    }
+}
+
 /// Message numbers have 64 bits: nothing happens where they pass 32.
 #[test]
 fn numbers_pass_32_bits() {
-    for plan in [plans::ring(3), plans::barrier(4), plans::multicast(3, 2)] {
+    // Two ranks trade their slots.
+    let plans =
+        [plans::ring(2), plans::exchange(), plans::ring(3), plans::barrier(4), plans::multicast(3, 2)];
+    for plan in plans {
         for back in [0, 1, 2, 5, 9] {
             let job = Job { iterations: 20, ..job(500, Dtype::I32, Op::Sum, false) };
             let report = run_threads_from(&plan, &job, (1 << 32) - back).unwrap_or_else(|e| panic!("{e}"));

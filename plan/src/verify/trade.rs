@@ -7,14 +7,15 @@
 //! The one hard idea: that changes who gives credit. The i-th message of a channel may be written once its writer has received the
 //! (i-k)-th of the other channel, not once its reader has received the (i-k)-th of this one. So condition D (plan.md §4) is asked anew, with
 //! these edges in the place of those: as in V2 by one execution without data, which gets stuck if any does. L1, L2 and L5 hold for these edges
-//! as for those, since both channels of a pair have as many messages in each section; L3 and L4 are not needed: their messages are neither
-//! elided nor grouped, and so are of steps of one cell.
+//! as for those, since both channels of a pair have as many messages (data is in the body only); L3 and L4 are not needed for their messages, which are
+//! neither elided nor grouped, and so are of steps of one cell; for the others they hold as ever, since each event of a pair is a group of its own.
+//!
+//! Cost: every step is looked at once in each pass over the blocks; of passes there are as many as messages one way in a row.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 use super::links::{EndId, Links, ends};
-use crate::ids::{ChannelId, RankId, StepId};
+use crate::ids::{BlockId, ChannelId, RankId, StepId};
 use crate::plan::{ChannelKind, Operand, Plan};
 
 /// The pairs of channels of a verified plan that trade slots where every channel has so many; all of them, or none where the plan might get
@@ -26,12 +27,9 @@ pub fn trades(plan: &Plan, slots: u32) -> Vec<[ChannelId; 2]> {
     if stuck { Vec::new() } else { pairs }
 }
 
-/// A channel that has no partner yet, and its messages in each section.
-type Single = (ChannelId, [usize; 3]);
-
-/// Channels of one reader whose messages are of one cell, paired with one the other way of as many messages in each section.
+/// Channels of one reader whose messages are of one cell, paired with one the other way of as many messages.
 fn candidates(plan: &Plan, links: &Links) -> Vec<[ChannelId; 2]> {
-    let mut open: BTreeMap<(RankId, RankId), Vec<Single>> = BTreeMap::new();
+    let mut open: BTreeMap<(RankId, RankId), Vec<(ChannelId, usize)>> = BTreeMap::new();
     let mut pairs = Vec::new();
     for (c, channel) in plan.channels.iter().enumerate() {
         let id = ChannelId::new(c);
@@ -41,10 +39,8 @@ fn candidates(plan: &Plan, links: &Links) -> Vec<[ChannelId; 2]> {
         if channel.kind != ChannelKind::Slots || !narrow {
             continue;
         }
-        let writer = &plan.blocks[channel.writer.index()];
-        let within = |section: &Range<u32>| senders.iter().filter(|step| section.contains(&step.0)).count();
-        let messages = [&writer.prologue, &writer.body, &writer.epilogue].map(within);
-        let (from, to) = (writer.rank, plan.blocks[reader.index()].rank);
+        let rank_of = |block: BlockId| plan.blocks[block.index()].rank;
+        let (from, to, messages) = (rank_of(channel.writer), rank_of(*reader), senders.len());
         let others = open.get_mut(&(to, from)).filter(|_| from != to);
         let other = others.and_then(|others| {
             let at = others.iter().position(|&(_, of_other)| of_other == messages)?;
@@ -95,7 +91,7 @@ fn ends_with(plan: &Plan, links: &Links, pairs: &[[ChannelId; 2]], slots: u32) -
                 links.gets(plan, id).for_each(|end| received[end.index()] += 1);
                 links.puts(plan, id).for_each(|channel| sent[channel.index()] += 1);
                 at[b].1 += 1;
-                if at[b].1 == step.width {
+                if at[b].1 >= step.width {
                     at[b] = (at[b].0 + 1, 0);
                 }
                 moved = true;

@@ -50,7 +50,7 @@ pub struct Sending<'a> {
     /// Every reader had consumed this much when last looked at.
     freed: u64,
     slot: u64,
-    /// Whether the turn around the slots is one of every two.
+    /// Whether the turn around the slots is one of those in which traded ones are the other channel's: every other one.
     odd: bool,
     /// For each signature word, the message that it came with.
     signed: [u64; SIGNED],
@@ -66,7 +66,7 @@ pub struct Receiving<'a> {
     /// This much was published when last looked at.
     seen: u64,
     slot: u64,
-    /// Whether the turn around the slots is one of every two.
+    /// Whether the turn around the slots is one of those in which traded ones are the other channel's: every other one.
     odd: bool,
 }
 
@@ -123,7 +123,7 @@ impl<'a> Sending<'a> {
         self.slot
     }
 
-    /// Whether its turn around the slots is one of every two.
+    /// Whether, where slots are traded, the message lies in the slot of the other channel.
     #[inline]
     pub fn odd(&self) -> bool {
         self.odd
@@ -172,7 +172,7 @@ impl<'a> Receiving<'a> {
         self.slot
     }
 
-    /// Whether its turn around the slots is one of every two.
+    /// Whether, where slots are traded, the message lies in the slot of the other channel.
     #[inline]
     pub fn odd(&self) -> bool {
         self.odd

@@ -91,10 +91,16 @@ impl<'a> Outgoing<'a> {
         }
     }
 
-    /// Whether it trades slots with another channel. Then each of its messages is sent, also those that carry no data.
+    /// Whether it trades slots with another channel.
     #[inline]
     pub fn trades(&self) -> bool {
         self.traded.is_some()
+    }
+
+    /// Whether the next message is sent also if it carries no data: the first of a call is, and where slots are traded all are.
+    #[inline]
+    pub fn always(&self) -> bool {
+        self.first || self.traded.is_some()
     }
 
     /// Where the next message goes; to be written only after `free` said yes, and before `publish`.
@@ -140,10 +146,10 @@ impl<'a> Incoming<'a> {
         Incoming { traded: Some(segment.channel(other).slots), ..self }
     }
 
-    /// Whether it trades slots with another channel. Then each of its messages is sent, also those that carry no data.
+    /// Whether the next message is sent also if it carries no data: the first of a call is, and where slots are traded all are.
     #[inline]
-    pub fn trades(&self) -> bool {
-        self.traded.is_some()
+    pub fn always(&self) -> bool {
+        self.first || self.traded.is_some()
     }
 
     /// Whether there is a message.

@@ -4,7 +4,7 @@
 //! line costs that another core has just read depends on where the two cores lie, and on a virtual machine that changes while it runs:
 //! from what a copy costs anyway (the cores share a cache) to ten times that (they do not; the store waits until the reader's copy is
 //! gone, where a store past the caches does not). So the writer looks now and then: where writing through its caches has become slow it
-//! tries the other way, and keeps to it while that is twice as fast, which leaves the reader, who then reads from memory, its part.
+//! tries the other way, and keeps to it while that is half as fast again, which leaves the reader, who then reads from memory, its part.
 //! The bytes are the same; only what the writer feels decides, so no two ranks need agree.
 
 use std::time::Duration;
@@ -60,11 +60,6 @@ pub struct Way {
     pub timed: bool,
 }
 
-impl Way {
-    /// As every memory is written.
-    pub const USUAL: Way = Way { past: false, timed: false };
-}
-
 impl Default for Writing {
     fn default() -> Writing {
         Writing { stage: Stage::Through, wait: SELDOM, left: SAMPLES, fastest: f64::INFINITY, other: 0.0 }
@@ -72,6 +67,11 @@ impl Default for Writing {
 }
 
 impl Writing {
+    /// Past the caches, whatever it takes.
+    pub fn past() -> Writing {
+        Writing { stage: Stage::Past, wait: u32::MAX, ..Writing::default() }
+    }
+
     /// How the next message is written, of at least [`LEAST`] bytes.
     #[inline]
     pub fn way(&mut self) -> Way {

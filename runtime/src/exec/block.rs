@@ -12,8 +12,7 @@ use super::kernels::{Fold, Stream};
 use super::places::{Area, Setting};
 use super::program::{Arg, Program, StepProgram, WaitOn};
 use super::windows::Window;
-use crate::channel::writing::{self, Way};
-use crate::channel::{Incoming, Outgoing};
+use crate::channel::{Incoming, Outgoing, writing};
 use crate::memory::board::{At, BlockWords, Board};
 
 /// Where a block of a copy stands.
@@ -235,13 +234,13 @@ impl<'s> Machine<'s> {
         let destinations = self.program.destinations(step);
         let (end, bytes) = self.group(&state, step, act.setting);
         // What carries no data is skipped at both ends, but for tokens, the first message of a call, and where slots are traded.
-        let elided = |token: bool, sent: bool| bytes == 0 && !token && !sent;
+        let elided = |token: bool, always: bool| bytes == 0 && !token && !always;
         let at = |end: u32| (end * self.copies + state.copy) as usize;
 
         for arg in sources {
             let Arg::Channel { end, token } = *arg else { continue };
             let incoming = &mut self.incoming[at(end)];
-            if !elided(token, incoming.first || incoming.trades()) {
+            if !elided(token, incoming.always()) {
                 if !incoming.ready() {
                     return Advance::Blocked;
                 }
@@ -253,8 +252,7 @@ impl<'s> Machine<'s> {
         for arg in destinations {
             let Arg::Channel { end, token } = *arg else { continue };
             let outgoing = &mut self.outgoing[at(end)];
-            if !elided(token, outgoing.first || outgoing.trades()) && !outgoing.free(act.call, &self.incoming)
-            {
+            if !elided(token, outgoing.always()) && !outgoing.free(act.call, &self.incoming) {
                 return Advance::Blocked;
             }
         }
@@ -272,18 +270,11 @@ impl<'s> Machine<'s> {
             }
         }
         if bytes > 0 {
-            let mut stream = if act.setting.stream { step.stream } else { Stream::NONE };
-            let mut timed = None;
-            if bytes >= writing::LEAST {
-                for (k, arg) in destinations.iter().enumerate() {
-                    let Arg::Channel { end, token: false } = *arg else { continue };
-                    let outgoing = &mut self.outgoing[at(end)];
-                    // What is traded is at hand.
-                    let way = if outgoing.trades() { Way::USUAL } else { outgoing.writing.way() };
-                    stream = if way.past { stream.and(k) } else { stream };
-                    timed = if way.timed { Some((at(end), Instant::now())) } else { timed };
-                }
-            }
+            let (past, timed) =
+                written(&mut self.outgoing, destinations, bytes / u64::from(end - state.micro), at);
+            let stream = if act.setting.stream { step.stream } else { Stream::NONE };
+            let stream = past.map_or(stream, |k| stream.and(k));
+            let timed = timed.map(|end| (end, Instant::now()));
             let mut offset = 0;
             for micro in state.micro..end {
                 let class = self.program.classes[(step.classes + micro) as usize];
@@ -345,14 +336,14 @@ impl<'s> Machine<'s> {
         for arg in sources {
             let Arg::Channel { end, token } = *arg else { continue };
             let incoming = &mut self.incoming[at(end)];
-            if !elided(token, incoming.first || incoming.trades()) {
+            if !elided(token, incoming.always()) {
                 incoming.release();
             }
         }
         for arg in destinations {
             let Arg::Channel { end, token } = *arg else { continue };
             let outgoing = &mut self.outgoing[at(end)];
-            if !elided(token, outgoing.first || outgoing.trades()) {
+            if !elided(token, outgoing.always()) {
                 outgoing.publish(act.call, act.signature);
             }
         }
@@ -409,6 +400,31 @@ fn finished(other: &BlockState, wait: &WaitOn, waiter: &BlockState, slices: u64)
     }
     let iteration = if waiter.section == 1 { waiter.iteration } else { slices - 1 };
     other.iteration > iteration || (other.iteration == iteration && other.step > wait.step)
+}
+
+/// How the slot is written that is among the destinations, of so many bytes a cell: which destination past the caches, and which end to tell how
+/// long it took. Where there are several slots, or none, as ever: what each took could not be told.
+#[inline]
+fn written(
+    outgoing: &mut [Outgoing<'_>],
+    destinations: &[Arg],
+    bytes: u64,
+    at: impl Fn(u32) -> usize,
+) -> (Option<usize>, Option<usize>) {
+    if bytes < writing::LEAST {
+        return (None, None);
+    }
+    let slot = |(k, arg): (usize, &Arg)| match *arg {
+        Arg::Channel { end, token: false } => Some((k, at(end))),
+        _ => None,
+    };
+    let mut slots = destinations.iter().enumerate().filter_map(slot);
+    let (Some((k, end)), None) = (slots.next(), slots.next()) else { return (None, None) };
+    if outgoing[end].trades() {
+        return (None, None);
+    }
+    let way = outgoing[end].writing.way();
+    (way.past.then_some(k), way.timed.then_some(end))
 }
 
 /// Where the micro-step finds a place.

@@ -16,7 +16,6 @@ pub mod operator;
 pub mod places;
 mod prepare;
 pub mod program;
-mod trades;
 pub mod windows;
 
 use std::sync::atomic::Ordering;
@@ -37,8 +36,8 @@ use self::exposed::{Exposed, accessors};
 use self::operator::User;
 use self::prepare::{Given, Prepared};
 use self::program::Program;
-use self::trades::Trades;
 use self::windows::Window;
+use crate::channel::writing::Writing;
 use crate::channel::{Incoming, Outgoing};
 use crate::error::{Error, Kind};
 use crate::memory::caches;
@@ -109,29 +108,30 @@ impl<'s> Rank<'s> {
         let copies = plan.header.copies;
         let shape = segment.shape();
         let rank_of = |block: plan::ids::BlockId| plan.blocks[block.index()].rank;
-        let trades = Trades::of(plan, shape.slots(), &program);
         let outgoing = program.outgoing.iter().flat_map(|&channel| {
-            let trades = &trades;
+            let traded = shape.traded(channel);
+            // Whoever writes one of two that trade reads the other.
+            let number = program.incoming.iter().position(|&(read, _)| Some(read) == traded).unwrap_or(0);
             (0..copies).map(move |copy| {
                 let readers = plan.readers(&plan.channels[channel.index()]).iter().map(|&b| rank_of(b));
                 let end = Outgoing::new(segment, shape.instance(channel, copy), readers);
-                match trades.other(channel) {
+                match traded {
                     None => end,
-                    Some((other, number)) => {
-                        end.trading(segment, shape.instance(other, copy), (number * copies + copy) as usize)
+                    Some(other) => {
+                        let number = number * copies as usize + copy as usize;
+                        end.trading(segment, shape.instance(other, copy), number)
                     }
                 }
             })
         });
         let outgoing = outgoing.collect();
         let incoming = program.incoming.iter().flat_map(|&(channel, reader)| {
-            let trades = &trades;
             (0..copies).map(move |copy| {
                 let writer = rank_of(plan.channels[channel.index()].writer);
                 let end = Incoming::new(segment, shape.instance(channel, copy), reader as usize, writer);
-                match trades.other(channel) {
+                match shape.traded(channel) {
                     None => end,
-                    Some((other, _)) => end.trading(segment, shape.instance(other, copy)),
+                    Some(other) => end.trading(segment, shape.instance(other, copy)),
                 }
             })
         });
@@ -166,6 +166,13 @@ impl<'s> Rank<'s> {
     #[must_use]
     pub fn with_cache(self, bytes: u64) -> Rank<'s> {
         Rank { cache: bytes, ..self }
+    }
+
+    /// The same on a machine where its slots are always written past the caches.
+    #[must_use]
+    pub fn with_slots_past_caches(mut self) -> Rank<'s> {
+        self.machine.outgoing.iter_mut().for_each(|end| end.writing = Writing::past());
+        self
     }
 
     /// Works out all that does not change between calls of one shape; `call` does it if this was not called before.

@@ -70,12 +70,15 @@ impl Geometry {
         Ok(Geometry { slots: SLOTS.max(plan.header.k_min), slot_bytes })
     }
 
-    /// With as many slots as messages are fastest with where ranks share so many cores, and no fewer than before. Slots that are traded
-    /// are at hand anyway.
+    /// With as many slots as messages are fastest with where ranks share so many cores, and no fewer than before. Where channels can trade
+    /// slots, with no more than lets them: those are at hand anyway.
     #[must_use]
     pub fn roomy(self, plan: &VerifiedPlan, cores: u32) -> Geometry {
-        if !trades(plan, self.slots).is_empty() {
-            return self;
+        if !trades(plan, u32::MAX).is_empty()
+            && let Some(slots) =
+                (u64::from(self.slots)..=RING_SLOTS).find(|&k| !trades(plan, k as u32).is_empty())
+        {
+            return Geometry { slots: slots as u32, ..self };
         }
         let mut out = vec![0u64; plan.header.ranks as usize];
         for channel in plan.channels.iter().filter(|channel| channel.kind == ChannelKind::Slots) {

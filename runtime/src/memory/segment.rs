@@ -15,6 +15,7 @@ use std::sync::atomic::Ordering;
 use plan::display::plural;
 use plan::ids::{BlockId, BufferId, ChannelId, RankId};
 use plan::plan::{ChannelKind, Plan};
+use plan::verify::trades;
 use rustix::fs::SealFlags;
 
 use crate::channel::protocol::{Head, Tail};
@@ -37,6 +38,8 @@ pub struct Shape {
     /// For each rank, the place of its first block among all blocks of the plan.
     first_block: Vec<u32>,
     channels: Vec<ChannelShape>,
+    /// For each channel of the plan the one that it trades slots with.
+    traded: Vec<Option<ChannelId>>,
     buffers: usize,
     /// Beside the hall: whole pages.
     bytes: u64,
@@ -120,6 +123,10 @@ impl Shape {
                 channels.push(ChannelShape { start: take(bytes, LINE), readers, kind: channel.kind });
             }
         }
+        let mut traded = vec![None; plan.channels.len()];
+        for [a, b] in trades(plan, slots) {
+            (traded[a.index()], traded[b.index()]) = (Some(b), Some(a));
+        }
         let total = end.next_multiple_of(PAGE);
         if total > i64::MAX as u128 {
             let message = format!("the channels of this run would need {total} bytes");
@@ -133,6 +140,7 @@ impl Shape {
             ranks,
             first_block,
             channels,
+            traded,
             buffers: plan.buffers.len(),
             bytes: total as u64,
         })
@@ -160,9 +168,9 @@ impl Shape {
         self.bytes
     }
 
-    /// k.
-    pub fn slots(&self) -> u32 {
-        self.slots
+    /// The channel that this one trades slots with.
+    pub fn traded(&self, channel: ChannelId) -> Option<ChannelId> {
+        self.traded[channel.index()]
     }
 
     /// How many ranks there are.

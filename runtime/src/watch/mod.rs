@@ -307,7 +307,7 @@ fn needs(
 ) -> Vec<String> {
     let step = &plan.steps[id.index()];
     let rank_of = |block: BlockId| plan.blocks[block.index()].rank;
-    let memory = |channel: ChannelId| segment.channel(segment.shape().instance(channel, copy));
+    let memory_of = |channel: ChannelId| segment.channel(segment.shape().instance(channel, copy));
     let mut needs = Vec::new();
     for &operand in plan.src(step) {
         let Operand::Channel(channel) = operand else { continue };
@@ -315,7 +315,7 @@ fn needs(
         let Some(reader) = plan.readers(description).iter().position(|&b| b == block) else {
             continue;
         };
-        let memory = memory(channel);
+        let memory = memory_of(channel);
         let published = memory.head.published.load(Ordering::Relaxed);
         if published <= memory.tails[reader].consumed.load(Ordering::Relaxed) {
             let what = match description.kind {
@@ -327,8 +327,19 @@ fn needs(
     }
     for &operand in plan.dst(step) {
         let Operand::Channel(channel) = operand else { continue };
-        let memory = memory(channel);
+        let other = segment.shape().traded(channel);
+        let memory = memory_of(channel);
         let published = memory.head.published.load(Ordering::Relaxed);
+        if let Some(other) = other {
+            // Its credit is what this rank has received of the other.
+            let received =
+                memory_of(other).tails.first().map_or(0, |tail| tail.consumed.load(Ordering::Relaxed));
+            if published.saturating_sub(received) >= memory.credit {
+                let from = rank_of(plan.channels[other.index()].writer);
+                needs.push(format!("for a message from rank {}, in whose slot it writes", from.0));
+            }
+            continue;
+        }
         for (tail, &reader) in memory.tails.iter().zip(plan.readers(&plan.channels[channel.index()])) {
             if published.saturating_sub(tail.consumed.load(Ordering::Relaxed)) >= memory.credit {
                 needs.push(format!("for rank {} to read what was sent", rank_of(reader).0));

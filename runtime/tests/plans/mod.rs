@@ -72,6 +72,21 @@ pub(crate) fn exchange() -> VerifiedPlan {
     verified(p)
 }
 
+/// The same, with a block for sending and one for receiving.
+pub(crate) fn exchange_in_blocks() -> VerifiedPlan {
+    let mut p = PlanBuilder::new("exchange", "sendrecv", &[2]);
+    let input = p.buffer("input", Role::Send, 1);
+    let output = p.buffer("output", Role::Recv, 1);
+    let blocks = [[p.block(0), p.block(0)], [p.block(1), p.block(1)]];
+    for r in 0..2 {
+        let to = p.channel(blocks[r][0], &[blocks[1 - r][1]]);
+        p.step(blocks[r][0], &[local(input, 0)], &[put(to)]);
+        p.step(blocks[1 - r][1], &[get(to)], &[local(output, 0)]);
+        p.promise((output, 1 - r as u32, 0), &[(input, r as u32, 0)]);
+    }
+    verified(p)
+}
+
 /// A plan whose blocks must take turns: at rank 0, block A cannot end before block B has begun, and B cannot end
 /// before A has. Whoever runs a block to its end before the next one waits for ever.
 pub(crate) fn interleaved() -> VerifiedPlan {

@@ -1,4 +1,5 @@
-//! Stores past the caches ("non-temporal"): of results that are not read soon and would drive out what is.
+//! Stores past the caches ("non-temporal"): of what is not read soon and would drive out what is, or is in the way in another
+//! core's cache.
 //!
 //! In: a block and where it goes. Out: the same bytes there. The processor may do such stores later than others: whoever
 //! has done some calls [`order`] before others are told that the bytes are there.
