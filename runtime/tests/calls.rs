@@ -344,19 +344,19 @@ fn who_waits_for_a_traded_slot_says_so() {
     let (segment, _fd) = Segment::create(SLOTS.segment(&plan).unwrap()).unwrap();
     let other = segment.rank(RankId(1));
     other.entered.store(1, Ordering::Relaxed);
-    // Rank 1 has read all that was sent, and sends nothing.
-    let read = |channel| {
-        segment.channel(segment.shape().instance(channel, 0)).tails[0].consumed.store(2, Ordering::Relaxed)
-    };
     let from_0 = plan.channels.iter().position(|c| plan.blocks[c.writer.index()].rank == RankId(0)).unwrap();
+    let sent = segment.channel(segment.shape().instance(ChannelId::new(from_0), 0));
     let error = std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
             let id = RankId(0);
             let mut rank = Rank::connect(&plan, &segment, SLOTS.slot_bytes, id, patience(SOON)).unwrap();
             call(&mut rank, &plan, id, shape(1000)).unwrap_err()
         });
-        std::thread::sleep(SOON / 3);
-        read(ChannelId::new(from_0));
+        // Rank 1 reads all that is sent, and sends nothing.
+        while sent.head.published.load(Ordering::Acquire) < 2 && !thread.is_finished() {
+            std::thread::yield_now();
+        }
+        sent.tails[0].consumed.store(2, Ordering::Relaxed);
         thread.join().unwrap()
     });
     assert_eq!((error.kind, &error.culprits[..]), (Kind::Stalled, &[1][..]), "{error}");
