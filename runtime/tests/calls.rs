@@ -161,7 +161,7 @@ fn slots_written_past_the_caches_hold_the_same() {
             let all: Vec<u32> = (0..plan.header.ranks).collect();
             let roomy = Geometry { slots: 2, slot_bytes: 16 << 10 };
             let part = |rank: Rank<'_>, id, past| {
-                let mut rank = if past { rank.with_slots_past_caches() } else { rank };
+                let mut rank = if past { rank.with_stores_past_caches() } else { rank };
                 (0..3).map(|_| call(&mut rank, plan, id, shape).unwrap()).collect::<Vec<_>>()
             };
             let [through, past] = [false, true]

@@ -12,7 +12,8 @@ use super::kernels::{Fold, Stream};
 use super::places::{Area, Setting};
 use super::program::{Arg, Program, StepProgram, WaitOn};
 use super::windows::Window;
-use crate::channel::{Incoming, Outgoing, writing};
+use crate::channel::writing::{self, Writing};
+use crate::channel::{Incoming, Outgoing};
 use crate::memory::board::{At, BlockWords, Board};
 
 /// Where a block of a copy stands.
@@ -53,6 +54,8 @@ pub struct Machine<'s> {
     pub copies: u32,
     /// S.
     pub slot_bytes: u64,
+    /// How each writes where peers may have read: places of steps that reach into their memory.
+    pub reaching: Vec<Writing>,
     operands: Operands,
 }
 
@@ -135,8 +138,10 @@ impl<'s> Machine<'s> {
                 micro: 0,
             })
         });
+        let states: Vec<BlockState> = states.collect();
         Machine {
-            states: states.collect(),
+            reaching: vec![Writing::default(); states.len()],
+            states,
             live: Vec::new(),
             program,
             words,
@@ -270,11 +275,21 @@ impl<'s> Machine<'s> {
             }
         }
         if bytes > 0 {
-            let (past, timed) =
-                written(&mut self.outgoing, destinations, bytes / u64::from(end - state.micro), at);
-            let stream = if act.setting.stream { step.stream } else { Stream::NONE };
-            let stream = past.map_or(stream, |k| stream.and(k));
-            let timed = timed.map(|end| (end, Instant::now()));
+            let mut stream = if act.setting.stream { step.stream } else { Stream::NONE };
+            let mut timed = None;
+            let traded = |end: u32| self.outgoing[at(end)].trades();
+            let contended = contended(step, destinations, bytes / u64::from(end - state.micro));
+            if let Some((k, whose)) = contended.filter(|(_, whose)| !matches!(whose, Contended::Slot(end) if traded(*end))) {
+                let writing = match whose {
+                    Contended::Slot(end) => &mut self.outgoing[at(end)].writing,
+                    Contended::Place => &mut self.reaching[index],
+                };
+                let way = writing.way();
+                if way.past {
+                    stream = stream.and(k);
+                }
+                timed = way.timed.then(|| (whose, Instant::now()));
+            }
             let mut offset = 0;
             for micro in state.micro..end {
                 let class = self.program.classes[(step.classes + micro) as usize];
@@ -328,8 +343,12 @@ impl<'s> Machine<'s> {
                 }
                 offset += count as usize * act.setting.dtype.size() as usize;
             }
-            if let Some((end, since)) = timed {
-                self.outgoing[end].writing.took(bytes, since.elapsed());
+            if let Some((whose, since)) = timed {
+                let writing = match whose {
+                    Contended::Slot(end) => &mut self.outgoing[at(end)].writing,
+                    Contended::Place => &mut self.reaching[index],
+                };
+                writing.took(bytes, since.elapsed());
             }
         }
 
@@ -402,29 +421,29 @@ fn finished(other: &BlockState, wait: &WaitOn, waiter: &BlockState, slices: u64)
     other.iteration > iteration || (other.iteration == iteration && other.step > wait.step)
 }
 
-/// How the slot is written that is among the destinations, of so many bytes a cell: which destination past the caches, and which end to tell how
-/// long it took. Where there are several slots, or none, as ever: what each took could not be told.
+/// A destination whose lines another core's cache may hold, since a peer has read what was there before.
+#[derive(Debug, Clone, Copy)]
+enum Contended {
+    /// A slot of this outgoing channel (unless it is traded: then it has just been read here).
+    Slot(u32),
+    /// A place, of a step that reaches into memory of peers: it is theirs, or registered, and they reach into it in turn.
+    Place,
+}
+
+/// The contended destination of a step that writes so many bytes a cell, with its number. Where there are several, or none, or little is
+/// written, none: what each took could not be told.
 #[inline]
-fn written(
-    outgoing: &mut [Outgoing<'_>],
-    destinations: &[Arg],
-    bytes: u64,
-    at: impl Fn(u32) -> usize,
-) -> (Option<usize>, Option<usize>) {
+fn contended(step: &StepProgram, destinations: &[Arg], bytes: u64) -> Option<(usize, Contended)> {
     if bytes < writing::LEAST {
-        return (None, None);
+        return None;
     }
-    let slot = |(k, arg): (usize, &Arg)| match *arg {
-        Arg::Channel { end, token: false } => Some((k, at(end))),
-        _ => None,
+    let one = |(k, arg): (usize, &Arg)| match *arg {
+        Arg::Channel { token: true, .. } | Arg::Scratch { .. } => None,
+        Arg::Channel { end, token: false } => Some((k, Contended::Slot(end))),
+        Arg::User { .. } | Arg::Peer { .. } => step.peers.then_some((k, Contended::Place)),
     };
-    let mut slots = destinations.iter().enumerate().filter_map(slot);
-    let (Some((k, end)), None) = (slots.next(), slots.next()) else { return (None, None) };
-    if outgoing[end].trades() {
-        return (None, None);
-    }
-    let way = outgoing[end].writing.way();
-    (way.past.then_some(k), way.timed.then_some(end))
+    let mut all = destinations.iter().enumerate().filter_map(one);
+    all.next().filter(|_| all.next().is_none())
 }
 
 /// Where the micro-step finds a place.
