@@ -279,7 +279,9 @@ impl<'s> Machine<'s> {
             let mut timed = None;
             let traded = |end: u32| self.outgoing[at(end)].trades();
             let contended = contended(step, destinations, bytes / u64::from(end - state.micro));
-            if let Some((k, whose)) = contended.filter(|(_, whose)| !matches!(whose, Contended::Slot(end) if traded(*end))) {
+            if let Some((k, whose)) =
+                contended.filter(|(_, whose)| !matches!(whose, Contended::Slot(end) if traded(*end)))
+            {
                 let writing = match whose {
                     Contended::Slot(end) => &mut self.outgoing[at(end)].writing,
                     Contended::Place => &mut self.reaching[index],
@@ -426,7 +428,7 @@ fn finished(other: &BlockState, wait: &WaitOn, waiter: &BlockState, slices: u64)
 enum Contended {
     /// A slot of this outgoing channel (unless it is traded: then it has just been read here).
     Slot(u32),
-    /// A place, of a step that reaches into memory of peers: it is theirs, or registered, and they reach into it in turn.
+    /// A place of a peer; or, of a step that reads from one, the place of this rank that it writes, since peers reach into it in turn.
     Place,
 }
 
@@ -437,13 +439,19 @@ fn contended(step: &StepProgram, destinations: &[Arg], bytes: u64) -> Option<(us
     if bytes < writing::LEAST {
         return None;
     }
-    let one = |(k, arg): (usize, &Arg)| match *arg {
-        Arg::Channel { token: true, .. } | Arg::Scratch { .. } => None,
-        Arg::Channel { end, token: false } => Some((k, Contended::Slot(end))),
-        Arg::User { .. } | Arg::Peer { .. } => step.peers.then_some((k, Contended::Place)),
+    let away = |(k, arg): (usize, &Arg)| match *arg {
+        Arg::Channel { token: false, end } => Some((k, Contended::Slot(end))),
+        Arg::Peer { .. } => Some((k, Contended::Place)),
+        Arg::Channel { token: true, .. } | Arg::Scratch { .. } | Arg::User { .. } => None,
     };
-    let mut all = destinations.iter().enumerate().filter_map(one);
-    all.next().filter(|_| all.next().is_none())
+    let mut all = destinations.iter().enumerate().filter_map(away);
+    if let Some(first) = all.next() {
+        return Some(first).filter(|_| all.next().is_none());
+    }
+    let here = |&(_, arg): &(usize, &Arg)| matches!(arg, Arg::User { .. });
+    let mut all = destinations.iter().enumerate().filter(here);
+    let first = all.next().filter(|_| step.peers && all.next().is_none());
+    first.map(|(k, _)| (k, Contended::Place))
 }
 
 /// Where the micro-step finds a place.
