@@ -21,7 +21,7 @@ use rcc::request;
 use rcc::select::{Ask, Selection, StandardCall};
 use runtime::error::Kind;
 use runtime::exec::Shape as CallShape;
-use runtime::job::{Job, Report};
+use runtime::job::{Inputs, Job, Report};
 use runtime::launch::{self, Options, StopSignals};
 use serde::Serialize;
 
@@ -298,7 +298,7 @@ impl args::Call {
             slots: self.slots.or(chosen.map(|call| call.slots)),
             warmup: self.warmup,
             iterations: self.iterations,
-            refill: self.refill,
+            inputs: if self.refill { Inputs::Anew } else { Inputs::Kept },
             pin: !self.no_pin,
             check: true,
             seed: self.seed,

@@ -22,7 +22,7 @@ use plan::dtype::{Dtype, Op};
 use plan::plan::{Plan, Role};
 use plan::verify::{Limits, VerifiedPlan, least_slots, verify};
 use rcc_runtime::exec::Shape;
-use rcc_runtime::job::Job;
+use rcc_runtime::job::{Inputs, Job};
 use rcc_runtime::launch::{self, Options};
 
 const ROUNDS: usize = 5;
@@ -70,7 +70,7 @@ fn measure(n: u32, bytes: u64) {
         for ((name, elements, plan), times) in plans.iter().zip(&mut times) {
             let shape = Shape { elements: *elements, dtype: Dtype::F32, op: Op::Sum, in_place: false };
             let iterations = (64 << 20 >> bytes.ilog2()).clamp(5, 300);
-            let job = Job { warmup: 3, iterations, refill: true, ..Job::new(shape) };
+            let job = Job { warmup: 3, iterations, inputs: Inputs::Anew, ..Job::new(shape) };
             let report =
                 launch::run(plan, &job, &Options::default()).unwrap_or_else(|e| panic!("{name}: {e}"));
             assert_eq!(report.wrong, 0, "{name}");

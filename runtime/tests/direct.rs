@@ -141,6 +141,41 @@ fn bits_are_those_of_the_oracle() {
     }
 }
 
+/// What is stored past the caches where peers reach is the same, and is there when they are told so.
+#[test]
+fn stores_past_the_caches_hold_the_same() {
+    const WIDE: u32 = 16 << 10;
+    for n in [2, 3] {
+        for plan in plans::all_direct(n).into_iter().chain(plans::all_blocks(n)) {
+            let in_place = !plan.header.forms.disjoint;
+            let shape = Shape { in_place, ..shape(9_001) };
+            let words = segment::Shape::new(&plan, plan.header.k_min.max(2), WIDE).unwrap();
+            let (segment, _fd) = Segment::create(words.with_registered(|_| REGION).unwrap()).unwrap();
+            let expected: Vec<_> = (0..4).map(|seed| oracle(&plan, shape, seed)).collect();
+            std::thread::scope(|scope| {
+                for id in all(&plan).into_iter().map(RankId) {
+                    let (plan, segment, expected) = (&plan, &segment, &expected);
+                    scope.spawn(move || {
+                        let patience = Patience { policy: Policy::of(8, 2), stalled: LONG, late: LONG };
+                        let rank = Rank::connect(plan, segment, WIDE, id, patience).unwrap();
+                        let mut rank = rank.with_stores_past_caches();
+                        let mut memory = rank.memory(shape).unwrap();
+                        for (seed, expected) in (0..).zip(expected) {
+                            fill(plan, id, shape, seed, &mut memory);
+                            rank.call(shape, &mut memory.buffers()).unwrap();
+                            for b in promised(plan, id) {
+                                let right = memory.bytes(b) == expected.buffer(b, id);
+                                assert!(right, "{}: call {seed} at {id:?}", plan.header.algorithm);
+                            }
+                            rank.barrier().unwrap();
+                        }
+                    });
+                }
+            });
+        }
+    }
+}
+
 /// Calls follow each other at once, of several shapes, each with the memory of the one before last: where a peer's
 /// buffer lies changes from call to call.
 #[test]

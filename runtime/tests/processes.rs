@@ -19,7 +19,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use plan::dtype::{Dtype, Op};
 use rcc_runtime::error::{Error, Kind, State};
 use rcc_runtime::exec::Shape;
-use rcc_runtime::job::{Job, Report};
+use rcc_runtime::job::{Inputs, Job, Report};
 use rcc_runtime::launch::{self, Options, StopSignals};
 
 const LAUNCH: &str = "__launch";
@@ -161,7 +161,7 @@ fn right_results() -> Result<(), Failed> {
             [(Dtype::F32, Op::Sum, false), (Dtype::Bf16, Op::Avg, true), (Dtype::I64, Op::Max, true)]
         {
             let shape = Shape { elements, dtype, op, in_place };
-            let job = Job { warmup: 1, iterations: 2, refill: true, ..Job::new(shape) };
+            let job = Job { warmup: 1, iterations: 2, inputs: Inputs::Anew, ..Job::new(shape) };
             let report = launch::run(&plans::ring(ranks), &job, &Options::default())
                 .map_err(|e| format!("{shape:?} on {ranks}: {e}"))?;
             assert_eq!(report.wrong, 0, "{:?}", report.first_wrong);
@@ -183,7 +183,7 @@ fn right_results_by_direct_access() -> Result<(), Failed> {
                     continue;
                 }
                 let shape = Shape { elements, dtype, op: Op::Sum, in_place };
-                let job = Job { iterations: 2, refill: true, ..Job::new(shape) };
+                let job = Job { iterations: 2, inputs: Inputs::Anew, ..Job::new(shape) };
                 let report = launch::run(&plan, &job, &Options::default())
                     .map_err(|e| format!("{name}: {shape:?}: {e}"))?;
                 assert_eq!(report.wrong, 0, "{name}: {shape:?}: {:?}", report.first_wrong);

@@ -11,7 +11,7 @@ use plan::schedule::Schedule;
 use plan::verify::{Limits, VerifiedPlan};
 use rcc_runtime::exec::Shape;
 use rcc_runtime::job::threads::{run_threads, run_threads_from};
-use rcc_runtime::job::{Job, Report};
+use rcc_runtime::job::{Inputs, Job, Report};
 
 /// Runs a job that must be right.
 fn run(plan: &VerifiedPlan, job: &Job) -> Report {
@@ -105,7 +105,10 @@ fn direct_access() {
     }
     for plan in plans::all_direct(5) {
         let in_place = plan.header.forms.same;
-        run(&plan, &Job { iterations: 3, refill: true, ..job(5003, Dtype::F32, Op::Sum, in_place) });
+        for inputs in [Inputs::Anew, Inputs::InARow { rewritten: false }, Inputs::InARow { rewritten: true }]
+        {
+            run(&plan, &Job { iterations: 3, inputs, ..job(5003, Dtype::F32, Op::Sum, in_place) });
+        }
     }
 }
 
@@ -116,7 +119,7 @@ fn many_blocks() {
     }
     for plan in plans::all_blocks(6) {
         let in_place = plan.header.forms.same;
-        run(&plan, &Job { iterations: 3, refill: true, ..job(5003, Dtype::F32, Op::Sum, in_place) });
+        run(&plan, &Job { iterations: 3, inputs: Inputs::Anew, ..job(5003, Dtype::F32, Op::Sum, in_place) });
     }
 }
 
@@ -145,7 +148,8 @@ fn every_type_and_operator() {
 
 #[test]
 fn large_counts_in_many_slices() {
-    let job = Job { warmup: 1, iterations: 3, refill: true, ..job(1 << 20, Dtype::F32, Op::Sum, true) };
+    let job =
+        Job { warmup: 1, iterations: 3, inputs: Inputs::Anew, ..job(1 << 20, Dtype::F32, Op::Sum, true) };
     let report = run(&plans::ring(2), &job);
     assert_eq!(report.times.len(), 3);
     assert_eq!(report.checked, 2 * 2 * (1 << 20));

@@ -14,8 +14,8 @@ use plan::plan::{Plan, Role};
 use plan::reference::{Reference, fill};
 use plan::verify::VerifiedPlan;
 use runtime::exec::Shape;
-use runtime::job::Job;
 use runtime::job::threads::run_threads;
+use runtime::job::{Inputs, Job};
 
 /// The forms that a plan serves; true: in place.
 pub fn forms(plan: &Plan) -> impl Iterator<Item = bool> {
@@ -75,7 +75,7 @@ pub fn ranks_execute(plan: &VerifiedPlan) -> Result<(), String> {
     for in_place in forms(plan) {
         for elements in [1, 3001] {
             let shape = Shape { elements, dtype: Dtype::F32, op: Op::Sum, in_place };
-            let job = Job { slot_bytes: Some(1024), iterations: 2, refill: true, ..Job::new(shape) };
+            let job = Job { slot_bytes: Some(1024), iterations: 2, inputs: Inputs::Anew, ..Job::new(shape) };
             let report = run_threads(plan, &job).map_err(|error| error.to_string())?;
             if report.wrong != 0 {
                 return Err(format!("{} elements are wrong: {:?}", report.wrong, report.first_wrong));

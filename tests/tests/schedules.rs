@@ -28,8 +28,8 @@ use rcc_tests::programs::MULTICASTS;
 use rcc_tests::schedules::Asked;
 use rcc_tests::{layouts, library, oracle};
 use runtime::exec::Shape;
-use runtime::job::Job;
 use runtime::job::threads::run_threads;
+use runtime::job::{Inputs, Job};
 
 fn read(text: &str) -> Option<ast::File> {
     let parsed = parse(FileId(0), text, &ParseLimits::default());
@@ -272,7 +272,7 @@ fn ranks_execute_scheduled_programs() {
 fn execute(told: &str, plan: &VerifiedPlan, elements: u64) {
     for in_place in oracle::forms(plan) {
         let shape = Shape { elements, dtype: Dtype::F32, op: Op::Sum, in_place };
-        let job = Job { slot_bytes: Some(1024), iterations: 2, refill: true, ..Job::new(shape) };
+        let job = Job { slot_bytes: Some(1024), iterations: 2, inputs: Inputs::Anew, ..Job::new(shape) };
         let report = run_threads(plan, &job).unwrap_or_else(|error| panic!("{error}: {told}"));
         assert_eq!(report.wrong, 0, "{:?}: {told}", report.first_wrong);
     }

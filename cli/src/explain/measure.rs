@@ -11,7 +11,7 @@
 use plan::verify::VerifiedPlan;
 use runtime::error::Kind;
 use runtime::exec::Shape;
-use runtime::job::Job;
+use runtime::job::{Inputs, Job};
 use runtime::launch::{self, Options};
 use serde::Serialize;
 
@@ -59,7 +59,7 @@ fn launch(subject: &Subject, report: &Report, args: &args::Explain) -> Result<f6
         slots: Some(report.chosen.slots),
         warmup: 3,
         iterations: calls as u32,
-        refill: true,
+        inputs: Inputs::Anew,
         check: false,
         ..Job::new(shape)
     };

@@ -1,7 +1,10 @@
 //! Candidates of one call, measured in turn.
 //!
-//! In: a cell, its candidates. Out: a row of a tuning file, fastest first. In each round every candidate is launched once; the launch's
-//! figure is the median of its calls, each the time of its slowest rank; the candidate's is the median of its launches.
+//! In: a cell, its candidates. Out: a row of a tuning file, fastest first. In each round every candidate is launched twice: for calls in a row whose
+//! inputs stay, and for some whose inputs are stored again before each, where what a plan costs the caller's next writing counts (much, where
+//! peers have read his memory). Both count alike: the round's figure is their geometric mean, of what a call takes the slowest rank. (Calls
+//! from a root would run into each other: there it is the median of calls after a barrier, with new inputs.) The candidate's figure is the median of
+//! its rounds.
 
 use std::os::fd::AsFd;
 
@@ -10,7 +13,7 @@ use rcc::select::Selected;
 use rcc::select::tuning::{Entry, Row};
 use runtime::error::Kind;
 use runtime::exec::Shape;
-use runtime::job::Job;
+use runtime::job::{Inputs, Job};
 use runtime::launch::{self, Options, StopSignals};
 
 use super::cells::Cell;
@@ -18,7 +21,7 @@ use crate::failure::Failure;
 
 /// Calls of a launch: enough to move so many bytes, within these bounds.
 const BYTES: u64 = 32 << 20;
-const CALLS: [u64; 2] = [5, 101];
+const CALLS: [u64; 2] = [5, 1001];
 
 /// Measures a cell.
 pub(super) fn measure(
@@ -28,11 +31,11 @@ pub(super) fn measure(
     stop: &StopSignals,
 ) -> Result<Row, Failure> {
     let mut times: Vec<Vec<f64>> = vec![Vec::with_capacity(rounds as usize); candidates.len()];
-    for round in 0..rounds as usize {
+    for turn in 0..rounds as usize {
         // Not always the same one after the same other.
         for at in 0..candidates.len() {
-            let at = (at + round) % candidates.len();
-            times[at].push(launch(cell, &candidates[at].1, round as u64, stop)?);
+            let at = (at + turn) % candidates.len();
+            times[at].push(round(cell, &candidates[at].1, turn as u64, stop)?);
         }
     }
     let mut entries: Vec<Entry> = candidates.into_iter().map(|(entry, _)| entry).collect();
@@ -53,8 +56,24 @@ pub(super) fn measure(
     })
 }
 
+/// One round of a candidate: microseconds of a call.
+fn round(cell: &Cell, selected: &Selected, seed: u64, stop: &StopSignals) -> Result<f64, Failure> {
+    let took = |inputs| launch(cell, selected, inputs, seed, stop);
+    if cell.ask.root.is_some() {
+        return took(Inputs::Anew);
+    }
+    let [kept, rewritten] = [false, true].map(|rewritten| took(Inputs::InARow { rewritten }));
+    Ok((kept? * rewritten?).sqrt())
+}
+
 /// One launch: microseconds of a call.
-fn launch(cell: &Cell, selected: &Selected, seed: u64, stop: &StopSignals) -> Result<f64, Failure> {
+fn launch(
+    cell: &Cell,
+    selected: &Selected,
+    inputs: Inputs,
+    seed: u64,
+    stop: &StopSignals,
+) -> Result<f64, Failure> {
     let ask = &cell.ask;
     let in_place = ask.collective == Collective::Broadcast;
     let shape = Shape { elements: ask.elements, dtype: cell.dtype, op: ask.op, in_place };
@@ -64,7 +83,7 @@ fn launch(cell: &Cell, selected: &Selected, seed: u64, stop: &StopSignals) -> Re
         slot_bytes: Some(selected.geometry.slot_bytes),
         warmup: 2,
         iterations: calls as u32,
-        refill: true,
+        inputs,
         check: true,
         seed,
         ..Job::new(shape)

@@ -99,7 +99,8 @@ impl Selection {
     }
 
     /// What is worth measuring for a call: the algorithms that the model predicts to take at most [`WORTH`] times as long as the fastest, at
-    /// most so many, and the first (where that is more than three, two) laid out otherwise. No two have one plan and one geometry.
+    /// most so many, and the first (where that is more than three, two) laid out otherwise; for registered buffers also those that would be the first
+    /// by messages alone. No two have one plan and one geometry.
     ///
     /// # Errors
     /// Why no algorithm has a plan.
@@ -122,10 +123,23 @@ impl Selection {
         }
         let variants: Vec<Entry> = {
             let first = entries.iter().take(if most > 3 { 2 } else { 1 });
-            first.flat_map(|entry| entry.otherwise(ask.registered)).collect()
+            first.flat_map(Entry::otherwise).collect()
+        };
+        // What is best by messages alone need not be what is best where peers reach into each other's memory.
+        let by_messages: Vec<Entry> = {
+            let plain = Ask { registered: false, ..ask.clone() };
+            let how = self.how(&plain, &Entry::default());
+            let made = how
+                .fastest(loaded, &plain.open(), Some(ask.bytes), &mut |_| {})
+                .ok()
+                .filter(|_| ask.registered);
+            let candidates = made.map(|(_, made)| made.candidates).unwrap_or_default();
+            let first = candidates.iter().take(if most > 3 { 2 } else { 1 });
+            let first = first.map(|candidate| Entry { messages: true, ..Entry::free(candidate) });
+            first.flat_map(|entry| [vec![entry.clone()], entry.otherwise()].concat()).collect()
         };
         let mut found: Vec<(Entry, Selected)> = Vec::new();
-        for entry in entries.into_iter().chain(variants) {
+        for entry in entries.into_iter().chain(variants).chain(by_messages) {
             let Ok(selected) = self.candidate(loaded, ask, &entry) else { continue };
             let same = |known: &Selected| {
                 known.geometry == selected.geometry && known.plan().plan() == selected.plan().plan()

@@ -277,16 +277,11 @@ impl Entry {
         Entry { algorithm: candidate.algorithm.clone(), ..Entry::default() }
     }
 
-    /// The same in other layouts; of registered memory also by messages alone.
-    pub(super) fn otherwise(&self, registered: bool) -> Vec<Entry> {
-        let of = |messages, blocks, slice_bytes| Entry { blocks, slice_bytes, messages, ..self.clone() };
-        let sizes = [Some(16 << 10), Some(64 << 10), Some(256 << 10)];
-        let mut all = vec![of(false, Some(1), None)];
-        all.extend(sizes.map(|size| of(false, None, size)));
-        if registered {
-            all.extend([None, sizes[0], sizes[1]].map(|size| of(true, None, size)));
-        }
-        all
+    /// The same in other layouts.
+    pub(super) fn otherwise(&self) -> Vec<Entry> {
+        let sizes = [16 << 10, 64 << 10, 256 << 10];
+        let sizes = sizes.map(|size| Entry { slice_bytes: Some(size), ..self.clone() });
+        [Entry { blocks: Some(1), ..self.clone() }].into_iter().chain(sizes).collect()
     }
 
     /// How it is laid out, where that is not left to the model.

@@ -29,9 +29,8 @@ pub struct Job {
     pub warmup: u32,
     /// Calls that are timed.
     pub iterations: u32,
-    /// Writes the inputs anew before each timed call, outside of the time taken: otherwise a reader finds in its own
-    /// cache what its peer has not changed, and the time is too good.
-    pub refill: bool,
+    /// How they follow each other.
+    pub inputs: Inputs,
     /// Makes a further call before and after these, and compares every element that it promises with the definition
     /// of the collective.
     pub check: bool,
@@ -46,6 +45,22 @@ pub struct Job {
     pub late: Option<Duration>,
 }
 
+/// How calls that are timed follow each other, and what becomes of the inputs between them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Inputs {
+    /// Each call after a barrier; inputs stay. A reader may then find in its own cache what its peer has not changed, and the time is too good.
+    Kept,
+    /// Each call after a barrier; inputs are written anew before that, outside of the time taken.
+    Anew,
+    /// Calls follow each other at once, and are timed together: there is one time of a rank, that of a call. If rewritten, what the inputs hold is
+    /// stored again before each, and what that takes alone is taken off: so what a call costs whoever writes next (lines that another
+    /// core has read) is in its time.
+    InARow {
+        /// Whether they are.
+        rewritten: bool,
+    },
+}
+
 /// What came of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
@@ -53,7 +68,7 @@ pub struct Report {
     pub geometry: Geometry,
     /// The memory that was used.
     pub needs: Needs,
-    /// For each timed call, the time that the slowest rank took.
+    /// For each timed call (one of all, of calls in a row), the time that the slowest rank took.
     pub times: Vec<Duration>,
     /// For each timed call, the time from the beginning of the first rank to the end of the last.
     pub spans: Vec<Duration>,
@@ -85,7 +100,7 @@ pub struct Wrong {
 /// What one rank found.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RankReport {
-    /// For each timed call, nanoseconds.
+    /// For each timed call (one of all, of calls in a row), nanoseconds.
     pub times: Vec<u64>,
     /// For each timed call, when it began, in nanoseconds of the clock that all processes of the machine share.
     pub began: Vec<u64>,
@@ -106,7 +121,7 @@ impl Job {
             slots: None,
             warmup: 0,
             iterations: 0,
-            refill: false,
+            inputs: Inputs::Kept,
             check: true,
             seed: 1,
             pin: true,

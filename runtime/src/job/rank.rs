@@ -9,7 +9,7 @@ use plan::reference::{self, Reference};
 use plan::verify::VerifiedPlan;
 use rustix::time::{ClockId, clock_gettime};
 
-use super::{Geometry, Job, RankReport, Wrong};
+use super::{Geometry, Inputs, Job, RankReport, Wrong};
 use crate::cpus;
 use crate::error::Error;
 use crate::exec::buffers::Memory;
@@ -48,6 +48,26 @@ fn now() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
+/// Stores what is there, sixteen bytes by an instruction where there is one.
+fn rewrite(bytes: &mut [u8]) {
+    #[cfg(target_arch = "x86_64")]
+    type Word = std::arch::x86_64::__m128i;
+    #[cfg(not(target_arch = "x86_64"))]
+    type Word = u64;
+    // SAFETY: a word is any bits, and so is a byte.
+    let (head, words, tail) = unsafe { bytes.align_to_mut::<Word>() };
+    for word in words {
+        let word: *mut Word = word;
+        // SAFETY: aligned, and borrowed alone. Volatile, so that it is done.
+        unsafe { word.write_volatile(word.read_volatile()) };
+    }
+    for byte in head.iter_mut().chain(tail) {
+        let byte: *mut u8 = byte;
+        // SAFETY: borrowed alone.
+        unsafe { byte.write_volatile(byte.read_volatile()) };
+    }
+}
+
 struct Run<'a> {
     plan: &'a VerifiedPlan,
     job: &'a Job,
@@ -76,14 +96,27 @@ impl<'a> Run<'a> {
     }
 
     fn all(&mut self) -> Result<RankReport, Error> {
-        let Job { warmup, iterations, refill, check, seed, .. } = *self.job;
+        let Job { warmup, iterations, inputs, check, seed, .. } = *self.job;
         if check {
             self.checked_call(seed)?;
         } else {
             self.fill(seed);
         }
+        match inputs {
+            Inputs::Kept | Inputs::Anew => self.each_call(seed)?,
+            Inputs::InARow { rewritten } => self.calls_in_a_row(rewritten)?,
+        }
+        if check && warmup + iterations > 0 {
+            self.checked_call(seed.wrapping_add(1 << 32))?;
+        }
+        Ok(std::mem::take(&mut self.report))
+    }
+
+    /// Calls after a barrier each, timed one by one.
+    fn each_call(&mut self, seed: u64) -> Result<(), Error> {
+        let Job { warmup, iterations, inputs, .. } = *self.job;
         for call in 0..u64::from(warmup) + u64::from(iterations) {
-            if refill {
+            if inputs == Inputs::Anew {
                 // Whoever shares a CPU with this rank may need it to end its part of the call before.
                 self.caller.barrier()?;
                 self.fill(seed.wrapping_add(call + 1));
@@ -98,10 +131,46 @@ impl<'a> Run<'a> {
                 self.report.times.push(took);
             }
         }
-        if check && warmup + iterations > 0 {
-            self.checked_call(seed.wrapping_add(1 << 32))?;
+        Ok(())
+    }
+
+    /// Calls one after the other, timed together; before each the inputs are stored again, or not.
+    fn calls_in_a_row(&mut self, rewritten: bool) -> Result<(), Error> {
+        let Job { shape, warmup, iterations, .. } = *self.job;
+        let mut began = 0;
+        for call in 0..u64::from(warmup) + u64::from(iterations) {
+            if call == u64::from(warmup) {
+                self.caller.barrier()?;
+                began = now();
+            }
+            if rewritten {
+                self.rewrite();
+            }
+            self.caller.call(shape, &mut self.memory.buffers())?;
         }
-        Ok(std::mem::take(&mut self.report))
+        if iterations == 0 {
+            return Ok(());
+        }
+        let mut took = now().saturating_sub(began);
+        if rewritten {
+            self.caller.barrier()?;
+            let alone = now();
+            (0..iterations).for_each(|_| self.rewrite());
+            took = took.saturating_sub(now().saturating_sub(alone));
+        }
+        self.report.began.push(began);
+        self.report.times.push(took / u64::from(iterations));
+        Ok(())
+    }
+
+    /// Stores in the inputs what they hold, so that no other core's cache holds their lines.
+    fn rewrite(&mut self) {
+        for (b, _) in self.buffers(Role::Send) {
+            for tile in self.memory.bytes_mut(b).chunks_mut(UNTOUCHED) {
+                rewrite(tile);
+                self.words.at_work();
+            }
+        }
     }
 
     fn checked_call(&mut self, seed: u64) -> Result<(), Error> {
