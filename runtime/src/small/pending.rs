@@ -39,6 +39,9 @@ pub(crate) struct Small {
     crowd: Crowd,
 }
 
+/// How often a wait among more ranks than CPUs looks for what others write who run beside it, before it yields: for about as long as it takes to
+/// go to another rank and back.
+const LOOKS: u32 = 64;
 /// How often a short wait yields.
 const YIELDS: u32 = 256;
 
@@ -176,7 +179,9 @@ impl Small {
         }
         if rounds > 0 {
             self.pauses = (self.pauses * 2).min(self.policy.pauses);
-            self.crowd.spun();
+            if !self.crowded() {
+                self.crowd.spun();
+            }
         }
         true
     }
@@ -187,6 +192,9 @@ impl Small {
             if hall.board().aborted() {
                 return false;
             }
+            if self.look(hall) {
+                return true;
+            }
             std::thread::yield_now();
             if self.turn(hall).finished {
                 self.crowd.yielded(hall, RankId(self.rank));
@@ -194,6 +202,40 @@ impl Small {
             }
         }
         false
+    }
+
+    /// Looks again some times as long as what is missing may come at once, from ranks that run now on other CPUs: to yield to one that shares this
+    /// rank's would be for nothing, and back here all would be later by a turn. Whether the call has ended.
+    fn look(&mut self, hall: &Hall) -> bool {
+        for _ in 0..if self.crowded() { LOOKS } else { 0 } {
+            if !self.may_come(hall) {
+                return false;
+            }
+            std::hint::spin_loop();
+            if self.turn(hall).finished {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Whether there are more ranks than CPUs.
+    fn crowded(&self) -> bool {
+        self.policy.pauses < LOOKS
+    }
+
+    /// Whether all that the first call lacks may be written now: by ranks on other CPUs, one on each.
+    fn may_come(&self, hall: &Hall) -> bool {
+        let (Some(company), Some(pending)) = (self.crowd.company(), self.queue.front()) else { return false };
+        let Stage::Reading(next) = pending.stage else { return false };
+        let flow = pending.kit.call.collective.flow();
+        let lacks = |&peer: &u32| {
+            peer != self.rank
+                && flow.writes(peer)
+                && !hall.mailbox(self.ledger.place(peer)).tag.is(pending.tag)
+        };
+        !company.near.iter().filter(|&&peer| peer >= next).any(lacks)
+            && (next..self.ranks).filter(lacks).take(company.elsewhere + 1).count() <= company.elsewhere
     }
 
     /// Whether this call is the first that has not ended.
