@@ -53,14 +53,33 @@ fn channels_have_as_many_slots_as_a_core_has_room_for_unless_it_is_said() {
         let call = ask(Collective::Allreduce, ranks, 8 << 20);
         selection.candidate(&loaded, &call, entry).unwrap().geometry.slots
     };
-    // A ring writes one channel: 1 MiB for the ranks that share a core.
-    assert_eq!(slots(3, 3, &entry("ring", None)), 16);
+    // A ring writes one channel: 2 MiB for a rank with a core of its own, 1 MiB for all that share one.
+    assert_eq!(slots(3, 3, &entry("ring", None)), 32);
     assert_eq!(slots(2, 4, &entry("ring", None)), 8);
-    assert_eq!(slots(4, 4, &entry("ring", None)), 16);
+    assert_eq!(slots(4, 4, &entry("ring", None)), 32);
     // Never fewer than usual; what is said is said; and ranks that exchange trade their slots.
     assert_eq!(slots(2, 8, &entry("tree", None)), 4);
     assert_eq!(slots(3, 3, &entry("ring", Some(5))), 5);
     assert_eq!(slots(2, 2, &entry("ring", None)), 4);
+}
+
+#[test]
+fn registered_calls_are_measured_by_messages_alone_too() {
+    let loaded = pipeline::load(&[], &Limits::default());
+    let selection = Selection::only(machine::cores(2), Vec::new());
+    let by_messages = |registered| {
+        let mut call = ask(Collective::Allreduce, 4, 1 << 20);
+        call.registered = registered;
+        let found = selection.candidates(&loaded, &call, 4).unwrap();
+        let found = found.into_iter().map(|(entry, _)| entry).filter(|entry| entry.messages);
+        found.map(|entry| entry.algorithm).collect::<Vec<_>>()
+    };
+    assert_eq!(by_messages(false), [""; 0]);
+    // Of two algorithms, each in several layouts.
+    let mut found = by_messages(true);
+    assert!(found.len() >= 4, "{found:?}");
+    found.dedup();
+    assert_eq!(found.len(), 2, "{found:?}");
 }
 
 #[test]

@@ -28,6 +28,7 @@ fn where_messages_go_one_way_slots_are_more_than_a_cache_holds() {
     // A rank for each core: twice a cache of 1 MiB. Three ranks on a core: together one.
     let alone = USUAL.roomy(&plan, 3);
     assert_eq!((written(&plan, alone), alone.slot_bytes), (2 << 20, USUAL.slot_bytes));
+    assert_eq!(Geometry { slots: 4, slot_bytes: 16 << 10 }.roomy(&plan, 3).slots, 128);
     let crowded = written(&plan, USUAL.roomy(&plan, 1)) * 3;
     assert!(crowded <= 1 << 20 && crowded + 3 * 4096 > 1 << 20, "{crowded}");
     // Never fewer than before, and not without end.

@@ -107,7 +107,10 @@ fn direct_access() {
         let in_place = plan.header.forms.same;
         for inputs in [Inputs::Anew, Inputs::InARow { rewritten: false }, Inputs::InARow { rewritten: true }]
         {
-            run(&plan, &Job { iterations: 3, inputs, ..job(5003, Dtype::F32, Op::Sum, in_place) });
+            let report =
+                run(&plan, &Job { iterations: 3, inputs, ..job(5003, Dtype::F32, Op::Sum, in_place) });
+            let (times, spans) = if inputs == Inputs::Anew { (3, 3) } else { (1, 0) };
+            assert_eq!((report.times.len(), report.spans.len()), (times, spans), "{inputs:?}");
         }
     }
 }

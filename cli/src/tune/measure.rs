@@ -62,8 +62,9 @@ fn round(cell: &Cell, selected: &Selected, seed: u64, stop: &StopSignals) -> Res
     if cell.ask.root.is_some() {
         return took(Inputs::Anew);
     }
-    let [kept, rewritten] = [false, true].map(|rewritten| took(Inputs::InARow { rewritten }));
-    Ok((kept? * rewritten?).sqrt())
+    let kept = took(Inputs::InARow { rewritten: false })?;
+    let rewritten = took(Inputs::InARow { rewritten: true })?;
+    Ok((kept * rewritten).sqrt())
 }
 
 /// One launch: microseconds of a call.

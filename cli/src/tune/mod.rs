@@ -3,8 +3,8 @@
 //! In: collectives, numbers of ranks, sizes. Out: a tuning file, by which selection goes, and a table of what was found.
 //!
 //! The one hard idea: times on a machine drift, so candidates are measured in turn, in several rounds: what is compared was measured side
-//! by side, and a candidate's time is the median of its rounds. Ranks are processes, as in programs; inputs are written anew before each
-//! call, since a reader that finds in its own cache what its peer has not changed makes the wrong designs win.
+//! by side, and a candidate's time is the median of its rounds. Ranks are processes, as in programs; what calls cost whoever writes
+//! their inputs next counts as much as what they take where inputs stay.
 
 mod cells;
 mod measure;

@@ -126,17 +126,20 @@ impl Selection {
             first.flat_map(Entry::otherwise).collect()
         };
         // What is best by messages alone need not be what is best where peers reach into each other's memory.
-        let by_messages: Vec<Entry> = {
+        let by_messages: Vec<Entry> = if ask.registered {
             let plain = Ask { registered: false, ..ask.clone() };
-            let how = self.how(&plain, &Entry::default());
-            let made = how
-                .fastest(loaded, &plain.open(), Some(ask.bytes), &mut |_| {})
-                .ok()
-                .filter(|_| ask.registered);
+            let made = self.how(&plain, &Entry::default()).fastest(
+                loaded,
+                &plain.open(),
+                Some(ask.bytes),
+                &mut |_| {},
+            );
             let candidates = made.map(|(_, made)| made.candidates).unwrap_or_default();
             let first = candidates.iter().take(if most > 3 { 2 } else { 1 });
             let first = first.map(|candidate| Entry { messages: true, ..Entry::free(candidate) });
             first.flat_map(|entry| [vec![entry.clone()], entry.otherwise()].concat()).collect()
+        } else {
+            Vec::new()
         };
         let mut found: Vec<(Entry, Selected)> = Vec::new();
         for entry in entries.into_iter().chain(variants).chain(by_messages) {

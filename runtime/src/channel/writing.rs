@@ -1,4 +1,4 @@
-//! How the slots of a channel are written: through the writer's caches, or past them.
+//! How slots, and places in memory of peers, are written: through the writer's caches, or past them.
 //!
 //! In: what some messages took to write. Out: for each message which way, and whether to time it. The one hard idea: what a store to a
 //! line costs that another core has just read depends on where the two cores lie, and on a virtual machine that changes while it runs:
@@ -24,7 +24,7 @@ const GAIN: f64 = 1.5;
 /// Samples of a kind that are taken together, of which the fastest counts: one may have been interrupted.
 const SAMPLES: u32 = 3;
 
-/// The habit of one writer of one channel.
+/// The habit of one writer: of a channel, or of a block that writes into memory of peers.
 #[derive(Debug, Clone)]
 pub struct Writing {
     stage: Stage,

@@ -54,7 +54,7 @@ pub struct Machine<'s> {
     pub copies: u32,
     /// S.
     pub slot_bytes: u64,
-    /// How each writes where peers may have read: places of steps that reach into their memory.
+    /// How each writes places of peers.
     pub reaching: Vec<Writing>,
     operands: Operands,
 }
@@ -278,7 +278,7 @@ impl<'s> Machine<'s> {
             let mut stream = if act.setting.stream { step.stream } else { Stream::NONE };
             let mut timed = None;
             let traded = |end: u32| self.outgoing[at(end)].trades();
-            let contended = contended(step, destinations, bytes / u64::from(end - state.micro));
+            let contended = contended(destinations, bytes / u64::from(end - state.micro));
             if let Some((k, whose)) =
                 contended.filter(|(_, whose)| !matches!(whose, Contended::Slot(end) if traded(*end)))
             {
@@ -423,35 +423,29 @@ fn finished(other: &BlockState, wait: &WaitOn, waiter: &BlockState, slices: u64)
     other.iteration > iteration || (other.iteration == iteration && other.step > wait.step)
 }
 
-/// A destination whose lines another core's cache may hold, since a peer has read what was there before.
-#[derive(Debug, Clone, Copy)]
+/// A destination whose lines another core's cache may hold, since its rank has read what was there before, or has written it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Contended {
     /// A slot of this outgoing channel (unless it is traded: then it has just been read here).
     Slot(u32),
-    /// A place of a peer; or, of a step that reads from one, the place of this rank that it writes, since peers reach into it in turn.
+    /// A place of a peer.
     Place,
 }
 
 /// The contended destination of a step that writes so many bytes a cell, with its number. Where there are several, or none, or little is
-/// written, none: what each took could not be told.
+/// written, none: what each took could not be told. (No step mixes tokens and data, so destinations are numbered as in the fold.)
 #[inline]
-fn contended(step: &StepProgram, destinations: &[Arg], bytes: u64) -> Option<(usize, Contended)> {
+fn contended(destinations: &[Arg], bytes: u64) -> Option<(usize, Contended)> {
     if bytes < writing::LEAST {
         return None;
     }
-    let away = |(k, arg): (usize, &Arg)| match *arg {
-        Arg::Channel { token: false, end } => Some((k, Contended::Slot(end))),
+    let one = |(k, arg): (usize, &Arg)| match *arg {
+        Arg::Channel { end, token: false } => Some((k, Contended::Slot(end))),
         Arg::Peer { .. } => Some((k, Contended::Place)),
         Arg::Channel { token: true, .. } | Arg::Scratch { .. } | Arg::User { .. } => None,
     };
-    let mut all = destinations.iter().enumerate().filter_map(away);
-    if let Some(first) = all.next() {
-        return Some(first).filter(|_| all.next().is_none());
-    }
-    let here = |&(_, arg): &(usize, &Arg)| matches!(arg, Arg::User { .. });
-    let mut all = destinations.iter().enumerate().filter(here);
-    let first = all.next().filter(|_| step.peers && all.next().is_none());
-    first.map(|(k, _)| (k, Contended::Place))
+    let mut all = destinations.iter().enumerate().filter_map(one);
+    all.next().filter(|_| all.next().is_none())
 }
 
 /// Where the micro-step finds a place.
@@ -473,5 +467,26 @@ fn address(place: Arg, micro: u32, state: &BlockState, act: &Act<'_>, windows: &
             act.scratch.wrapping_add(cells.scratch(state.copy, cell + micro, state.iteration) as usize)
         }
         Arg::Channel { .. } => std::ptr::null_mut(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_slot_or_one_place_of_a_peer_is_contended() {
+        let slot = |end| Arg::Channel { end, token: false };
+        let user = Arg::User { buffer: 0, block: 0, position: 0 };
+        let peer = Arg::Peer { window: 0, block: 0, position: 0 };
+        let (scratch, much) = (Arg::Scratch { cell: 0 }, writing::LEAST);
+        assert_eq!(contended(&[slot(7)], much), Some((0, Contended::Slot(7))));
+        assert_eq!(contended(&[user, scratch, slot(7)], much), Some((2, Contended::Slot(7))));
+        assert_eq!(contended(&[user, peer], much), Some((1, Contended::Place)));
+        for none in [&[slot(7), slot(8)][..], &[slot(7), peer], &[user], &[user, scratch], &[]] {
+            assert_eq!(contended(none, much), None, "{none:?}");
+        }
+        assert_eq!(contended(&[slot(7)], much - 1), None);
+        assert_eq!(contended(&[Arg::Channel { end: 7, token: true }], much), None);
     }
 }

@@ -168,7 +168,7 @@ impl<'s> Rank<'s> {
         Rank { cache: bytes, ..self }
     }
 
-    /// The same on a machine where what peers may have read is always written past the caches.
+    /// The same on a machine where slots and places of peers are always written past the caches.
     #[must_use]
     pub fn with_stores_past_caches(mut self) -> Rank<'s> {
         self.machine.outgoing.iter_mut().for_each(|end| end.writing = Writing::past());

@@ -25,7 +25,8 @@ use crate::memory::segment;
 const SLOTS: u32 = 4;
 /// The most bytes a slot gets: it should still be in the writer's cache when it is read.
 const SLOT_BYTES: u32 = 64 << 10;
-/// What the slots of a core that runs one rank take together, where there is no need to be sparing: twice what a core's own cache holds. A slot that
+/// What the slots of a core that runs one rank take together, where there is no need to be sparing: twice what an own cache of the cores holds that this was
+/// measured on. A slot that
 /// is written anew has then left the cache of its last reader for one that the cores share, if they share one, and costs a quarter of what it does
 /// while it lies there (measured on two cores of a Zen 5 with 1 MiB each: 8.5 GB/s with 256 KiB, 17 to 20 with 1 MiB, 30 to 36 with 2 MiB; where
 /// they share none it costs nothing more).
@@ -33,7 +34,7 @@ const RING: u64 = 2 << 20;
 /// The same where ranks share a core: some of what they send stays within its cache, and is best if it can.
 const CROWDED_RING: u64 = 1 << 20;
 /// The most slots of a channel for that reason.
-const RING_SLOTS: u64 = 512;
+const RING_SLOTS: u32 = 512;
 /// Where channels could trade slots only if they had more than so many, they do not.
 const TRADED_SLOTS: u32 = 64;
 /// The least bytes a slot gets: a cache line.
@@ -81,14 +82,17 @@ impl Geometry {
     pub fn roomy(self, plan: &VerifiedPlan, cores: u32) -> Geometry {
         // More slots never keep a plan from trading, so the fewest that let it are found by halves.
         let lets = |slots: u32| !trades(plan, slots).is_empty();
-        if lets(TRADED_SLOTS.max(self.slots)) {
-            let (mut low, mut high) = (self.slots, TRADED_SLOTS.max(self.slots));
+        let bound = TRADED_SLOTS.max(self.slots);
+        if lets(bound) {
+            let (mut low, mut high) = (self.slots, bound);
             while low < high {
                 let middle = low + (high - low) / 2;
                 if lets(middle) { high = middle } else { low = middle + 1 }
             }
             return Geometry { slots: low, ..self };
         }
+        // With more they would trade after all.
+        let most_slots = if lets(u32::MAX) { TRADED_SLOTS } else { RING_SLOTS };
         let mut out = vec![0u64; plan.header.ranks as usize];
         for channel in plan.channels.iter().filter(|channel| channel.kind == ChannelKind::Slots) {
             out[plan.blocks[channel.writer.index()].rank.index()] += u64::from(plan.header.copies);
@@ -97,7 +101,7 @@ impl Geometry {
         let ranks = u64::from(plan.header.ranks.div_ceil(cores.max(1)));
         let ring = if ranks > 1 { CROWDED_RING } else { RING };
         let slots = ring / most.saturating_mul(ranks).saturating_mul(self.slot_bytes.max(1).into());
-        Geometry { slots: self.slots.max(slots.min(RING_SLOTS) as u32), ..self }
+        Geometry { slots: self.slots.max(slots.min(most_slots.into()) as u32), ..self }
     }
 
     /// The shape of a shared segment without registered memory.

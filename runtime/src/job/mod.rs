@@ -70,7 +70,7 @@ pub struct Report {
     pub needs: Needs,
     /// For each timed call (one of all, of calls in a row), the time that the slowest rank took.
     pub times: Vec<Duration>,
-    /// For each timed call, the time from the beginning of the first rank to the end of the last.
+    /// For each timed call, the time from the beginning of the first rank to the end of the last; none of calls in a row.
     pub spans: Vec<Duration>,
     /// How many elements were compared.
     pub checked: u64,
@@ -102,7 +102,7 @@ pub struct Wrong {
 pub struct RankReport {
     /// For each timed call (one of all, of calls in a row), nanoseconds.
     pub times: Vec<u64>,
-    /// For each timed call, when it began, in nanoseconds of the clock that all processes of the machine share.
+    /// For each timed call (but not of calls in a row), when it began, in nanoseconds of the clock that all processes of the machine share.
     pub began: Vec<u64>,
     /// How many elements were compared.
     pub checked: u64,
@@ -135,6 +135,7 @@ impl Report {
     /// Of all ranks, in order of rank.
     pub(crate) fn of(geometry: Geometry, needs: Needs, ranks: Vec<RankReport>) -> Report {
         let calls = ranks.iter().map(|r| r.times.len()).max().unwrap_or(0);
+        let begun = ranks.iter().map(|r| r.began.len()).max().unwrap_or(0);
         let slowest =
             |call: usize| ranks.iter().filter_map(|r| r.times.get(call)).copied().max().unwrap_or(0);
         let span = |call: usize| {
@@ -147,7 +148,7 @@ impl Report {
             geometry,
             needs,
             times: (0..calls).map(|call| Duration::from_nanos(slowest(call))).collect(),
-            spans: (0..calls).map(|call| Duration::from_nanos(span(call))).collect(),
+            spans: (0..begun).map(|call| Duration::from_nanos(span(call))).collect(),
             checked: ranks.iter().map(|r| r.checked).sum(),
             wrong: ranks.iter().map(|r| r.wrong).sum(),
             first_wrong: ranks.into_iter().find_map(|r| r.first_wrong),

@@ -33,7 +33,7 @@ pub struct Fold<'a> {
     /// The sources that the operator's inner part acts on: premulsum multiplies them by its factor first.
     pub pre: Pre,
     /// Destinations to store to past the caches, where they allow it (16 bytes must lie at a multiple of 16): for results that are not read
-    /// soon, in calls larger than the caches, and for slots that another core's cache holds. Such stores are complete (fenced) on return.
+    /// soon, in calls larger than the caches, and for slots and places of peers that another core's cache holds. Such stores are complete (fenced) on return.
     pub stream: Stream,
 }
 
