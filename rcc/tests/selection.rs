@@ -3,7 +3,7 @@
 use compiler::limits::Limits;
 use compiler::pipeline;
 use plan::dtype::{Dtype, Op};
-use plan::plan::Forms;
+use plan::plan::{Forms, Operand, Plan, Step};
 use rcc::collective::Collective;
 use rcc::select::tuning::{Entry, Tuning, parse};
 use rcc::select::{Ask, Because, Selection};
@@ -67,19 +67,25 @@ fn channels_have_as_many_slots_as_a_core_has_room_for_unless_it_is_said() {
 fn registered_calls_are_measured_by_messages_alone_too() {
     let loaded = pipeline::load(&[], &Limits::default());
     let selection = Selection::only(machine::cores(2), Vec::new());
-    let by_messages = |registered| {
-        let mut call = ask(Collective::Allreduce, 4, 1 << 20);
+    let candidates = |registered| {
+        let mut call = ask(Collective::Reducescatter, 2, 256 << 10);
         call.registered = registered;
         let found = selection.candidates(&loaded, &call, 4).unwrap();
-        let found = found.into_iter().map(|(entry, _)| entry).filter(|entry| entry.messages);
-        found.map(|entry| entry.algorithm).collect::<Vec<_>>()
+        let reach = |plan: &Plan| plan.steps.iter().any(|step| reaches(plan, step));
+        found
+            .into_iter()
+            .map(|(entry, selected)| (entry.messages, reach(selected.plan())))
+            .collect::<Vec<_>>()
     };
-    assert_eq!(by_messages(false), [""; 0]);
-    // Of two algorithms, each in several layouts.
-    let mut found = by_messages(true);
-    assert!(found.len() >= 4, "{found:?}");
-    found.dedup();
-    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(candidates(false).iter().all(|&found| found == (false, false)));
+    let found = candidates(true);
+    assert!(found.contains(&(false, true)) && found.contains(&(true, false)), "{found:?}");
+    assert!(!found.contains(&(true, true)), "{found:?}");
+}
+
+/// Whether a step has a place of a peer.
+fn reaches(plan: &Plan, step: &Step) -> bool {
+    plan.src(step).iter().chain(plan.dst(step)).any(|operand| matches!(operand, Operand::Peer { .. }))
 }
 
 #[test]
