@@ -152,25 +152,26 @@ fn stores_past_the_caches_hold_the_same() {
             let words = segment::Shape::new(&plan, plan.header.k_min.max(2), WIDE).unwrap();
             let (segment, _fd) = Segment::create(words.with_registered(|_| REGION).unwrap()).unwrap();
             let expected: Vec<_> = (0..4).map(|seed| oracle(&plan, shape, seed)).collect();
-            std::thread::scope(|scope| {
-                for id in all(&plan).into_iter().map(RankId) {
-                    let (plan, segment, expected) = (&plan, &segment, &expected);
-                    scope.spawn(move || {
-                        let patience = Patience { policy: Policy::of(8, 2), stalled: LONG, late: LONG };
-                        let rank = Rank::connect(plan, segment, WIDE, id, patience).unwrap();
-                        let mut rank = rank.with_stores_past_caches();
-                        let mut memory = rank.memory(shape).unwrap();
-                        for (seed, expected) in (0..).zip(expected) {
-                            fill(plan, id, shape, seed, &mut memory);
-                            rank.call(shape, &mut memory.buffers()).unwrap();
-                            for b in promised(plan, id) {
-                                let right = memory.bytes(b) == expected.buffer(b, id);
-                                assert!(right, "{}: call {seed} at {id:?}", plan.header.algorithm);
-                            }
-                            rank.barrier().unwrap();
-                        }
-                    });
+            let part = |id: RankId| {
+                let patience = Patience { policy: Policy::of(8, 2), stalled: LONG, late: LONG };
+                let rank = Rank::connect(&plan, &segment, WIDE, id, patience).unwrap();
+                let mut rank = rank.with_stores_past_caches();
+                let mut memory = rank.memory(shape).unwrap();
+                for (seed, expected) in (0..).zip(&expected) {
+                    fill(&plan, id, shape, seed, &mut memory);
+                    rank.call(shape, &mut memory.buffers()).unwrap();
+                    for b in promised(&plan, id) {
+                        let right = memory.bytes(b) == expected.buffer(b, id);
+                        assert!(right, "{}: call {seed} at {id:?}", plan.header.algorithm);
+                    }
+                    rank.barrier().unwrap();
                 }
+            };
+            std::thread::scope(|scope| {
+                let part = &part;
+                let ranks = all(&plan).into_iter().map(RankId);
+                let threads: Vec<_> = ranks.map(|id| scope.spawn(move || part(id))).collect();
+                threads.into_iter().for_each(|thread| thread.join().unwrap());
             });
         }
     }
