@@ -183,26 +183,11 @@ impl<'a, C: Calls> Meter<'a, C> {
     }
 }
 
-/// Four floats that move by one instruction; an array of them would by four, which takes seven times as long.
-#[cfg(target_arch = "x86_64")]
-type Four = std::arch::x86_64::__m128;
-#[cfg(not(target_arch = "x86_64"))]
-type Four = u64;
-
-/// Stores what is there already, so that no other core's cache holds it any more. Sixteen bytes at a time, as in `bench/peers/collbench.c`.
+/// Stores what is there already, sixteen bytes at a time, as `bench/peers/collbench.c` does.
 fn rewrite(input: &mut [f32]) {
-    // SAFETY: both are any bits, and parts of the slice that are aligned.
-    let (head, fours, tail) = unsafe { input.align_to_mut::<Four>() };
-    for four in fours {
-        let four: *mut Four = four;
-        // SAFETY: aligned, and borrowed alone.
-        unsafe { four.write_volatile(four.read_volatile()) };
-    }
-    for one in head.iter_mut().chain(tail) {
-        let one: *mut f32 = one;
-        // SAFETY: a float, borrowed alone.
-        unsafe { one.write_volatile(one.read_volatile()) };
-    }
+    // SAFETY: a float is bytes, and any bytes are a float.
+    let (_, bytes, _) = unsafe { input.align_to_mut::<u8>() };
+    runtime::job::rank::rewrite(bytes);
 }
 
 #[cfg(test)]

@@ -48,8 +48,8 @@ fn now() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// Stores what is there, sixteen bytes by an instruction where there is one.
-fn rewrite(bytes: &mut [u8]) {
+/// Stores what is there, so that no other core's cache holds it any more: sixteen bytes by an instruction where there is one.
+pub fn rewrite(bytes: &mut [u8]) {
     #[cfg(target_arch = "x86_64")]
     type Word = std::arch::x86_64::__m128i;
     #[cfg(not(target_arch = "x86_64"))]
